@@ -1,0 +1,221 @@
+package kineto_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mixdown/ingest/comm"
+	"mixdown/ingest/kineto"
+	"mixdown/ingest/source"
+	"mixdown/ingest/trace"
+)
+
+// load reads the traces of a folder.
+func load(t *testing.T, dir string) *trace.Run {
+	t.Helper()
+	files, err := source.Find([]string{filepath.Join(dir, "rank*.json.gz")}, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := kineto.Load(context.Background(), files, kineto.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// truth is what the traced program itself recorded; it knows nothing of the
+// profiler.
+type truth struct {
+	Ranks []struct {
+		Rank  int
+		Steps []struct {
+			ProfilerStep int `json:"profiler_step"`
+			Calls        []struct {
+				Op        string
+				Group     string
+				GroupDesc string `json:"group_desc"`
+				Ranks     []int  `json:"group_ranks"`
+				DType     string
+				In        int64   `json:"in_elements"`
+				Out       int64   `json:"out_elements"`
+				InSplits  []int64 `json:"in_splits"`
+				OutSplits []int64 `json:"out_splits"`
+				Root      *int
+				Src, Dst  *int
+			}
+		}
+	}
+}
+
+// described is a communication in words that truth and trace both have.
+type described struct {
+	Op, DType           string
+	In, Out             int64
+	InSplits, OutSplits []int64
+	Group               string
+	Ranks               []int
+	Peer                string
+}
+
+// TestCommunicationIsWhatTheProgramDid compares every operation found in the
+// traces with what the program recorded of its own calls: order, operation,
+// group, type, sizes, splits, roots and peers.
+func TestCommunicationIsWhatTheProgramDid(t *testing.T) {
+	for _, set := range []string{"dp_moe_4rank", "pipeline_1f1b_4rank"} {
+		t.Run(set, func(t *testing.T) {
+			dir := filepath.Join("../../testdata", set)
+			data, err := os.ReadFile(filepath.Join(dir, "truth.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want truth
+			if err := json.Unmarshal(data, &want); err != nil {
+				t.Fatal(err)
+			}
+			run := load(t, dir)
+			if len(run.Ranks) != len(want.Ranks) {
+				t.Fatalf("%d ranks, want %d", len(run.Ranks), len(want.Ranks))
+			}
+			for _, w := range want.Ranks {
+				rank := run.ByRank(w.Rank)
+				for _, step := range w.Steps {
+					got := operationsOf(rank, step.ProfilerStep)
+					var expected []described
+					for _, c := range step.Calls {
+						d := described{Op: c.Op, DType: c.DType, In: c.In, Out: c.Out, InSplits: c.InSplits, OutSplits: c.OutSplits, Group: c.Group, Ranks: c.Ranks}
+						if c.Op == "barrier" {
+							d.DType = "uint8" // a barrier carries nothing; the trace's type is what carries it
+						}
+						if c.Root != nil {
+							d.Peer = fmt.Sprint("root ", *c.Root)
+						}
+						if c.Op == "send" {
+							d.Peer = fmt.Sprint("to ", *c.Dst)
+						}
+						if c.Op == "recv" {
+							d.Peer = fmt.Sprint("from ", *c.Src)
+						}
+						expected = append(expected, d)
+					}
+					if diff := cmp.Diff(expected, got); diff != "" {
+						t.Errorf("rank %d, step %d (-program +trace):\n%s", w.Rank, step.ProfilerStep, diff)
+					}
+				}
+			}
+		})
+	}
+}
+
+func operationsOf(rank *trace.Rank, step int) []described {
+	var s trace.Step
+	for _, have := range rank.Steps {
+		if have.Number == step {
+			s = have
+		}
+	}
+	var list []described
+	for i := range rank.Operations {
+		op := &rank.Operations[i]
+		if op.Issued < s.Start || op.Issued >= s.End {
+			continue
+		}
+		g := rank.Groups[op.Group]
+		d := described{Op: string(op.Op), DType: string(op.DType), In: op.In, Out: op.Out, InSplits: op.InSplits, OutSplits: op.OutSplits, Group: g.Name, Ranks: g.Ranks}
+		if op.RootKnown {
+			d.Peer = fmt.Sprint("root ", op.Root)
+		}
+		for _, tr := range op.Transfers {
+			direction := "from "
+			if tr.Send {
+				direction = "to "
+			}
+			d.Peer = fmt.Sprint(direction, tr.Peer)
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// corpus is the folder of other people's traces; the test is skipped without it.
+func corpus(t *testing.T, path string) string {
+	t.Helper()
+	dir := os.Getenv("MIXDOWN_CORPUS")
+	if dir == "" {
+		t.Skip("MIXDOWN_CORPUS is not set: the traces this test reads are not part of the project")
+	}
+	return filepath.Join(dir, path)
+}
+
+// TestDLRM: a run of PyTorch before 2.2, whose records have no communication
+// arguments and whose all_to_all kernels are named SendRecv.
+func TestDLRM(t *testing.T) {
+	files, err := source.Find([]string{corpus(t, "param/dlrm_8rank/kineto")}, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := kineto.Load(context.Background(), files, kineto.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []struct {
+		op    comm.Op
+		dtype comm.DType
+	}{
+		{comm.AllToAll, comm.Float32}, {comm.AllToAll, comm.Int64}, {comm.AllToAll, comm.Int32}, {comm.AllToAll, comm.Int32},
+		{comm.AllReduce, comm.Float32}, {comm.AllToAll, comm.Float32}, {comm.AllReduce, comm.Float32}, {comm.AllReduce, comm.Float32},
+	}
+	for _, rank := range run.Ranks {
+		if len(rank.Operations) != len(want) {
+			t.Fatalf("rank %d: %d operations, want %d", rank.Rank, len(rank.Operations), len(want))
+		}
+		for i, op := range rank.Operations {
+			if op.Op != want[i].op || op.DType != want[i].dtype || !op.SizeKnown || op.Stream != "84" {
+				t.Errorf("rank %d, operation %d: %s of %s on stream %s, size known %v; want %s of %s on stream 84",
+					rank.Rank, i, op.Op, op.DType, op.Stream, op.SizeKnown, want[i].op, want[i].dtype)
+			}
+		}
+		if got := rank.Operations[3]; got.In != 3392 && rank.Rank == 0 || got.Out == 0 {
+			t.Errorf("rank %d: all_to_all 3 has %d in, %d out", rank.Rank, got.In, got.Out)
+		}
+		if len(rank.Waits) != 5 {
+			t.Errorf("rank %d: %d waits, want 5: records of Work.wait are no collectives", rank.Rank, len(rank.Waits))
+		}
+	}
+}
+
+// TestArgumentsOnKernels reads a run of PyTorch 2.2 to 2.4 with communication
+// arguments; the numbers are asserted by HTA's own test of this file.
+func TestArgumentsOnKernels(t *testing.T) {
+	files, err := source.Find([]string{corpus(t, "hta/nccl_parser_config/nccl_data.json.gz")}, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := kineto.Load(context.Background(), files, kineto.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rank := run.Ranks[0]
+	if len(rank.Operations) != 21 {
+		t.Fatalf("%d operations, want 21", len(rank.Operations))
+	}
+	longest := &rank.Operations[0]
+	for i := range rank.Operations {
+		if rank.Operations[i].Dur() > longest.Dur() {
+			longest = &rank.Operations[i]
+		}
+	}
+	g := rank.Groups[longest.Group]
+	if longest.Op != comm.AllReduce || longest.In != 2049000 || longest.Out != 2049000 || g.Name != "0" || g.Description != "default_pg" {
+		t.Errorf("longest operation: %s of %d in, %d out, group %q %q", longest.Op, longest.In, longest.Out, g.Name, g.Description)
+	}
+	if diff := cmp.Diff([]int{0, 1}, g.Ranks); diff != "" {
+		t.Errorf("ranks of its group (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,90 @@
+package trace
+
+import (
+	"slices"
+
+	"mixdown/ingest/comm"
+	"mixdown/ingest/diagnostic"
+)
+
+// Step is one training iteration of one rank.
+type Step struct {
+	Name       string // for example "ProfilerStep#10"
+	Number     int
+	Start, End int64 // ns, as the CPU saw it
+}
+
+// Wait is a moment at which the program asked for communication to be finished.
+type Wait struct {
+	TS     int64 // ns, when it asked
+	Thread ThreadID
+}
+
+// Distributed is what a file says about the job it belongs to.
+type Distributed struct {
+	Backend   string // "nccl", "gloo", "cpu:gloo,cuda:nccl"; "" when not said
+	WorldSize int    // 0 when not said
+	Groups    []comm.Group
+}
+
+// Rank is what was read of one rank.
+type Rank struct {
+	Rank     int
+	RankFrom string // where the rank is from: "distributedInfo", "file name", "flag"
+	Source   string // the file, as the user named it
+	Read     int64  // events in the file, kept in the store or not
+
+	Distributed Distributed
+	Names       *Strings
+	Threads     []Thread
+	Events      Events
+
+	// Operations is the communication of this rank in the order it was issued.
+	Operations []comm.Operation
+	Groups     []comm.Group
+	Waits      []Wait
+	Steps      []Step
+
+	// CPUOnly: the file has no device events, so what the CPU does is the computation.
+	CPUOnly   bool
+	Truncated bool
+}
+
+// Name returns the name of event i.
+func (r *Rank) Name(i int) string { return r.Names.Get(r.Events.Name[i]) }
+
+// Run is a set of ranks of one job.
+type Run struct {
+	Ranks       []*Rank // by rank
+	Diagnostics diagnostic.Set
+}
+
+// WorldSize is the size of the job: what the files say, or the highest rank
+// plus one when that is more.
+func (r *Run) WorldSize() int {
+	n := 0
+	for _, rank := range r.Ranks {
+		n = max(n, rank.Distributed.WorldSize, rank.Rank+1)
+	}
+	return n
+}
+
+// Missing lists the ranks of the job that were not read.
+func (r *Run) Missing() []int {
+	missing := []int{}
+	for rank := range r.WorldSize() {
+		if r.ByRank(rank) == nil {
+			missing = append(missing, rank)
+		}
+	}
+	return missing
+}
+
+// ByRank returns the rank, or nil when it was not read.
+func (r *Run) ByRank(rank int) *Rank {
+	i, ok := slices.BinarySearchFunc(r.Ranks, rank, func(a *Rank, want int) int { return a.Rank - want })
+	if !ok {
+		return nil
+	}
+	return r.Ranks[i]
+}
