@@ -1,0 +1,287 @@
+"""Shared by the generators: process start-up, the recorder that writes truth.json, profiling, output.
+
+The recorder never looks at a trace. It wraps the Python entry points of torch.distributed before the
+program uses them and notes what was asked for, so that truth.json can judge what an analysis of the
+trace says.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import platform
+import tempfile
+import time
+
+import torch
+import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+import torch.multiprocessing as mp
+from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, schedule
+
+import sanitize
+
+WORLD = 4
+WAIT, WARMUP, ACTIVE = 1, 2, 3
+
+
+def dtype_name(tensor):
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+class Recorder:
+    """Lists the communication calls of one rank, in program order, for each profiled step.
+
+    Times are nanoseconds of time.perf_counter_ns since the start of the step.
+    """
+
+    def __init__(self):
+        self.steps = []
+        self.current = None
+        self.batch = None
+        self.batches = 0
+        self.works = {}
+
+    # Steps
+
+    @contextlib.contextmanager
+    def step(self, number, keep):
+        """Covers the body of one training step; number is the N of the trace's ProfilerStep#N."""
+        self.current = {"profiler_step": number, "start_unix_ns": time.time_ns(), "wall_ns": None,
+                        "calls": [], "waits": [], "spans": []}
+        self.origin = time.perf_counter_ns()
+        self.batches = 0
+        self.works.clear()
+        yield
+        self.current["wall_ns"] = self.now()
+        if keep:
+            self.steps.append(self.current)
+        self.current = None
+
+    def now(self):
+        return time.perf_counter_ns() - self.origin
+
+    @contextlib.contextmanager
+    def span(self, **fields):
+        """Covers a phase of the step, or the pass of one micro-batch through a stage."""
+        start = self.now()
+        yield
+        self.current["spans"].append({**fields, "start_ns": start, "end_ns": self.now()})
+
+    # Calls
+
+    def install(self):
+        """Replaces the communication functions of torch.distributed with recording ones."""
+        self._wrap("all_reduce", self._all_reduce)
+        self._wrap("broadcast", self._broadcast)
+        self._wrap("all_gather_into_tensor", self._all_gather_into_tensor)
+        self._wrap("all_to_all_single", self._all_to_all_single)
+        self._wrap("barrier", self._barrier)
+        self._wrap("isend", self._isend)
+        self._wrap("irecv", self._irecv)
+        self._wrap_batch()
+        self._wrap_wait()
+
+    def _wrap(self, name, describe):
+        original = getattr(c10d, name)
+
+        @functools.wraps(original)
+        def recording(*args, **kwargs):
+            if self.current is None:
+                return original(*args, **kwargs)
+            call = {"seq": len(self.current["calls"]), **describe(*args, **kwargs)}
+            if self.batch is not None:
+                call["batch"] = self.batch
+            self.current["calls"].append(call)
+            call["start_ns"] = self.now()
+            work = original(*args, **kwargs)
+            call["end_ns"] = self.now()
+            if work is not None:
+                # The reference keeps the id from being used again within the step.
+                self.works[id(work)] = (call["seq"], work)
+            return work
+
+        setattr(c10d, name, recording)
+        setattr(dist, name, recording)
+
+    def _wrap_batch(self):
+        original = c10d.batch_isend_irecv
+
+        @functools.wraps(original)
+        def recording(p2p_op_list):
+            self.batch = self.batches
+            self.batches += 1
+            try:
+                return original(p2p_op_list)
+            finally:
+                self.batch = None
+
+        c10d.batch_isend_irecv = recording
+        dist.batch_isend_irecv = recording
+
+    def _wrap_wait(self):
+        original = dist.Work.wait
+
+        def recording(work, *args, **kwargs):
+            if self.current is None:
+                return original(work, *args, **kwargs)
+            seq, _ = self.works.get(id(work), (None, None))
+            start = self.now()
+            result = original(work, *args, **kwargs)
+            # The work of a blocking call is not known here before the call returns, so it is the last call's.
+            within_call = seq is None
+            if within_call:
+                seq = len(self.current["calls"]) - 1
+            self.current["waits"].append(
+                {"seq": seq, "within_call": within_call, "start_ns": start, "end_ns": self.now()}
+            )
+            return result
+
+        dist.Work.wait = recording
+
+    # What each call asks for
+
+    @staticmethod
+    def _group(group):
+        group = group or dist.group.WORLD
+        return {
+            "group": group.group_name,
+            "group_desc": group.group_desc,
+            "group_ranks": dist.get_process_group_ranks(group),
+        }
+
+    def _all_reduce(self, tensor, op=None, group=None, async_op=False):
+        n = tensor.numel()
+        return {"op": "all_reduce", "async": async_op, **self._group(group), "dtype": dtype_name(tensor),
+                "in_elements": n, "out_elements": n}
+
+    def _broadcast(self, tensor, src=None, group=None, async_op=False, group_src=None):
+        n = tensor.numel()
+        return {"op": "broadcast", "async": async_op, **self._group(group), "dtype": dtype_name(tensor),
+                "in_elements": n, "out_elements": n, "root": self._global(group, src, group_src)}
+
+    def _all_gather_into_tensor(self, output_tensor, input_tensor, group=None, async_op=False):
+        return {"op": "all_gather", "async": async_op, **self._group(group), "dtype": dtype_name(input_tensor),
+                "in_elements": input_tensor.numel(), "out_elements": output_tensor.numel()}
+
+    def _all_to_all_single(self, output, input, output_split_sizes=None, input_split_sizes=None, group=None,
+                           async_op=False):
+        # Splits count rows of the first dimension; the elements of one row make them elements.
+        call = {"op": "all_to_all", "async": async_op, **self._group(group), "dtype": dtype_name(input),
+                "in_elements": input.numel(), "out_elements": output.numel()}
+        if input_split_sizes is not None:
+            row = input.shape[1:].numel()
+            call["op"] = "all_to_allv"
+            call["in_splits"] = [rows * row for rows in input_split_sizes]
+            call["out_splits"] = [rows * row for rows in output_split_sizes]
+            call["row_elements"] = row
+        return call
+
+    def _barrier(self, group=None, async_op=False, device_ids=None):
+        return {"op": "barrier", "async": async_op, **self._group(group)}
+
+    def _isend(self, tensor, dst=None, group=None, tag=0, group_dst=None):
+        return {"op": "send", "async": True, **self._group(group), "dtype": dtype_name(tensor),
+                "in_elements": tensor.numel(), "out_elements": 0,
+                "src": dist.get_rank(), "dst": self._global(group, dst, group_dst)}
+
+    def _irecv(self, tensor, src=None, group=None, tag=0, group_src=None):
+        return {"op": "recv", "async": True, **self._group(group), "dtype": dtype_name(tensor),
+                "in_elements": 0, "out_elements": tensor.numel(),
+                "src": self._global(group, src, group_src), "dst": dist.get_rank()}
+
+    @staticmethod
+    def _global(group, rank, group_rank):
+        if rank is not None:
+            return rank
+        return dist.get_global_rank(group or dist.group.WORLD, group_rank)
+
+
+def train(rank, recorder, step, scratch, execution_trace):
+    """Runs WAIT + WARMUP + ACTIVE steps, profiles the last ACTIVE and leaves the trace in scratch."""
+    observer = None
+    if execution_trace:
+        observer = ExecutionTraceObserver()
+        observer.register_callback(os.path.join(scratch, f"et{rank}.json"))
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE, repeat=1),
+        on_trace_ready=lambda p: p.export_chrome_trace(os.path.join(scratch, f"rank{rank}.json")),
+        record_shapes=True,
+        with_stack=False,
+        execution_trace_observer=observer,
+    ) as profiler:
+        for index in range(WAIT + WARMUP + ACTIVE):
+            with recorder.step(index, keep=index >= WAIT + WARMUP):
+                step(index)
+            profiler.step()
+    if observer is not None:
+        observer.unregister_callback()
+
+
+def _rank_main(rank, program, scratch, execution_trace):
+    torch.set_num_threads(1)
+    torch.manual_seed(1000 + rank)
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    dist.init_process_group("gloo", init_method=f"file://{scratch}/store", rank=rank, world_size=WORLD)
+    recorder = Recorder()
+    step = program(rank, recorder)
+    recorder.install()
+    train(rank, recorder, step, scratch, execution_trace)
+    dist.barrier()
+    with open(os.path.join(scratch, f"truth{rank}.json"), "w") as f:
+        json.dump({"rank": rank, "steps": recorder.steps}, f)
+    dist.destroy_process_group()
+
+
+def generate(program, folder, about, execution_trace=False):
+    """Runs program on WORLD processes of this machine and writes traces and truth.json to folder.
+
+    program(rank, recorder) builds the model and returns the function that runs one step.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        mp.spawn(_rank_main, args=(program, scratch, execution_trace), nprocs=WORLD)
+        os.makedirs(folder, exist_ok=True)
+        ranks = []
+        for rank in range(WORLD):
+            sanitize.pack(os.path.join(scratch, f"rank{rank}.json"),
+                          os.path.join(folder, f"rank{rank}.pt.trace.json.gz"))
+            if execution_trace:
+                os.makedirs(os.path.join(folder, "et"), exist_ok=True)
+                sanitize.pack(os.path.join(scratch, f"et{rank}.json"),
+                              os.path.join(folder, "et", f"rank{rank}.json.gz"))
+            with open(os.path.join(scratch, f"truth{rank}.json")) as f:
+                ranks.append(json.load(f))
+    truth = {
+        "about": about,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "backend": "gloo",
+        "world_size": WORLD,
+        "ranks": ranks,
+    }
+    with open(os.path.join(folder, "truth.json"), "w") as f:
+        f.write(dump(truth))
+
+
+def dump(value, depth=0):
+    """JSON with each recorded call, wait and span on a line of its own."""
+    pad = " " * depth
+    leaf = not any(isinstance(v, (dict, list)) and v and not _flat(v) for v in _values(value))
+    if not isinstance(value, (dict, list)) or not value or leaf:
+        return json.dumps(value)
+    if isinstance(value, dict):
+        lines = [f"{pad} {json.dumps(k)}: {dump(v, depth + 1)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(lines) + "\n" + pad + "}"
+    lines = [f"{pad} {dump(v, depth + 1)}" for v in value]
+    return "[\n" + ",\n".join(lines) + "\n" + pad + "]"
+
+
+def _values(value):
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _flat(value):
+    return isinstance(value, list) and not any(isinstance(v, (dict, list)) for v in value)
