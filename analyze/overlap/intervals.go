@@ -1,0 +1,70 @@
+package overlap
+
+import "slices"
+
+// Interval is [Start, End) in ns.
+type Interval struct{ Start, End int64 }
+
+// Set is a set of moments: intervals by start that do not touch each other.
+type Set []Interval
+
+// Union makes a set of intervals in any order, which it may reorder.
+func Union(list []Interval) Set {
+	slices.SortFunc(list, func(a, b Interval) int {
+		switch {
+		case a.Start < b.Start:
+			return -1
+		case a.Start > b.Start:
+			return 1
+		}
+		return 0
+	})
+	var s Set
+	for _, iv := range list {
+		if iv.End <= iv.Start {
+			continue
+		}
+		if n := len(s); n > 0 && iv.Start <= s[n-1].End {
+			s[n-1].End = max(s[n-1].End, iv.End)
+			continue
+		}
+		s = append(s, iv)
+	}
+	return s
+}
+
+// Length is the total length in ns.
+func (s Set) Length() int64 {
+	var total int64
+	for _, iv := range s {
+		total += iv.End - iv.Start
+	}
+	return total
+}
+
+// Subtract returns the moments of s that are not in other.
+func (s Set) Subtract(other Set) Set {
+	var rest Set
+	k := 0
+	for _, iv := range s {
+		for k < len(other) && other[k].End <= iv.Start {
+			k++
+		}
+		start := iv.Start
+		for j := k; j < len(other) && other[j].Start < iv.End; j++ {
+			if other[j].Start > start {
+				rest = append(rest, Interval{start, other[j].Start})
+			}
+			start = max(start, other[j].End)
+		}
+		if start < iv.End {
+			rest = append(rest, Interval{start, iv.End})
+		}
+	}
+	return rest
+}
+
+// Plus returns the moments of s and of other.
+func (s Set) Plus(other Set) Set {
+	return Union(append(slices.Clone(s), other...))
+}

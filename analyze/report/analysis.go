@@ -1,0 +1,176 @@
+package report
+
+import (
+	"mixdown/analyze/collective"
+	"mixdown/analyze/overlap"
+	"mixdown/ingest/comm"
+	"mixdown/ingest/diagnostic"
+	"mixdown/ingest/trace"
+)
+
+// SchemaVersion is that of the JSON written by this package.
+const SchemaVersion = 1
+
+// Analysis is the result of "mixdown analyze".
+type Analysis struct {
+	SchemaVersion int             `json:"schema_version"`
+	Run           Run             `json:"run"`
+	Ranks         []Rank          `json:"ranks"`
+	Communication []Communication `json:"communication"`
+	Matched       int             `json:"collectives_matched"`
+	Unmatched     int             `json:"collectives_unmatched"`
+	Pipeline      any             `json:"pipeline"` // null: not analysed
+	Diagnostics   []Diagnostic    `json:"diagnostics"`
+}
+
+// Run describes the job.
+type Run struct {
+	WorldSize    int    `json:"world_size"`
+	RanksPresent []int  `json:"ranks_present"`
+	RanksMissing []int  `json:"ranks_missing"`
+	Backend      string `json:"backend"`
+	Steps        []Step `json:"steps"`
+}
+
+// Step is a training iteration; its duration is the longest of the ranks', as
+// the CPU saw it.
+type Step struct {
+	Name  string `json:"name"`
+	Ranks int    `json:"ranks"`
+	Dur   int64  `json:"dur_ns"`
+}
+
+// Rank is the time of one rank.
+type Rank struct {
+	Rank      int    `json:"rank"`
+	RankFrom  string `json:"rank_from"`
+	Source    string `json:"source"`
+	Events    int64  `json:"events"`
+	Device    string `json:"device"` // "gpu", or "cpu" when the trace has no device events
+	Truncated bool   `json:"truncated"`
+	Time      Time   `json:"time"`
+}
+
+// Time is the decomposition of a rank's span; see package overlap.
+type Time struct {
+	Span    int64 `json:"span_ns"`
+	Compute int64 `json:"compute_ns"`
+	Comm    int64 `json:"comm_ns"`
+	Exposed int64 `json:"exposed_comm_ns"`
+	Hidden  int64 `json:"hidden_comm_ns"`
+	Memory  int64 `json:"memory_ns"`
+	Idle    int64 `json:"idle_ns"`
+}
+
+// Communication is a row of the communication table: the operations that are
+// alike in group, operation, type and size. Every rank's operations are counted
+// and their times added up.
+type Communication struct {
+	Group    string   `json:"group"`
+	Op       comm.Op  `json:"op"`
+	DType    *string  `json:"dtype"`
+	InBytes  *int64   `json:"in_bytes"`
+	OutBytes *int64   `json:"out_bytes"`
+	Ranks    *int     `json:"ranks"`
+	Count    int      `json:"count"`
+	Total    int64    `json:"total_ns"`
+	Exposed  int64    `json:"exposed_ns"`
+	Wait     *int64   `json:"wait_ns"`
+	Transfer *int64   `json:"transfer_ns"`
+	AlgBW    *float64 `json:"algbw_gbps"`
+	BusBW    *float64 `json:"busbw_gbps"`
+	Splits   *Splits  `json:"splits"`
+}
+
+// Splits says how well the parts of an all_to_all are known.
+type Splits string
+
+// Exact, or estimated from the totals of all members. Operations that the
+// caller does not cut have null.
+const (
+	SplitsExact     Splits = "exact"
+	SplitsEstimated Splits = "estimated"
+)
+
+// Diagnostic is a counted fault.
+type Diagnostic struct {
+	Code    string `json:"code"`
+	Rank    *int   `json:"rank"`
+	Count   int64  `json:"count"`
+	Offset  *int64 `json:"offset"`
+	Example string `json:"example"`
+}
+
+// Analyze measures every rank and tabulates the communication of the run.
+func Analyze(run *trace.Run, m *collective.Matching) *Analysis {
+	a := &Analysis{
+		SchemaVersion: SchemaVersion,
+		Run:           describeRun(run),
+		Ranks:         []Rank{},
+		Matched:       len(m.Collectives),
+	}
+	for _, u := range m.Unmatched {
+		if !run.Ranks[u.Rank].Operations[u.Operation].Op.IsP2P() {
+			a.Unmatched++
+		}
+	}
+	t := table{}
+	for r, rank := range run.Ranks {
+		activity := overlap.Measure(rank)
+		times := activity.Times()
+		device := "gpu"
+		if rank.CPUOnly {
+			device = "cpu"
+		}
+		a.Ranks = append(a.Ranks, Rank{
+			Rank: rank.Rank, RankFrom: rank.RankFrom, Source: rank.Source, Events: rank.Read,
+			Device: device, Truncated: rank.Truncated,
+			Time: Time(times),
+		})
+		t.add(run, m, r, activity)
+	}
+	a.Communication = t.rows()
+	var diags diagnostic.Set
+	diags.Merge(&run.Diagnostics)
+	diags.Merge(&m.Diagnostics)
+	a.Diagnostics = Diagnostics(&diags)
+	return a
+}
+
+func describeRun(run *trace.Run) Run {
+	d := Run{WorldSize: run.WorldSize(), RanksPresent: []int{}, RanksMissing: run.Missing(), Steps: []Step{}}
+	steps := map[string]int{}
+	for _, rank := range run.Ranks {
+		d.RanksPresent = append(d.RanksPresent, rank.Rank)
+		if d.Backend == "" {
+			d.Backend = rank.Distributed.Backend
+		}
+		for _, s := range rank.Steps {
+			i, ok := steps[s.Name]
+			if !ok {
+				i = len(d.Steps)
+				steps[s.Name] = i
+				d.Steps = append(d.Steps, Step{Name: s.Name})
+			}
+			d.Steps[i].Ranks++
+			d.Steps[i].Dur = max(d.Steps[i].Dur, s.End-s.Start)
+		}
+	}
+	return d
+}
+
+// Diagnostics turns counted faults into their JSON form.
+func Diagnostics(set *diagnostic.Set) []Diagnostic {
+	list := []Diagnostic{}
+	for _, d := range set.List() {
+		out := Diagnostic{Code: d.Code, Count: d.Count, Example: d.Example}
+		if d.Rank != diagnostic.NoRank {
+			out.Rank = &d.Rank
+		}
+		if d.Offset != diagnostic.NoOffset {
+			out.Offset = &d.Offset
+		}
+		list = append(list, out)
+	}
+	return list
+}

@@ -1,0 +1,161 @@
+// Package waiting finds when the program of a rank without a device stood still
+// until communication had finished.
+//
+// PyTorch records the call that issues a collective and the collective itself,
+// on a worker thread, but not the wait between them. It shows as a hole: the
+// program's thread starts and ends nothing, outside of any innermost operator,
+// up to the moment the collective ends. Such a hole is a wait when it follows
+// the issuing call directly, or when it lasts at least MinAsync; shorter ones
+// are the interpreter at work between two operators.
+package waiting
+
+import (
+	"slices"
+
+	"mixdown/ingest/comm"
+	"mixdown/ingest/trace"
+)
+
+// MinAsync is the shortest hole, in ns, that counts as a wait for an operation
+// that was issued earlier than directly before it.
+const MinAsync = 50_000
+
+// Wait is a time in which the program of a rank waited for an operation.
+type Wait struct {
+	Start, End int64 // ns
+	Operation  int   // index into the rank's operations
+}
+
+// boundary is the start or end of an event on the program's thread.
+type boundary struct {
+	ts int64
+	// leafStart: an operator without operators inside starts here, so that what
+	// follows is work, not a hole.
+	leafStart bool
+}
+
+// Find returns the waits by end. Ranks with a device have none: their program
+// waits on the device, not in holes.
+func Find(rank *trace.Rank) []Wait {
+	if !rank.CPUOnly || len(rank.Operations) == 0 {
+		return nil
+	}
+	lines := boundaries(rank)
+	// What directly follows an issuing call is the wait for that call. Another
+	// operation that ends in the same hole does so by chance.
+	type holeOf struct{ thread, hole int }
+	direct := map[holeOf]bool{}
+	var waits []Wait
+	for _, wantDirect := range []bool{true, false} {
+		for i := range rank.Operations {
+			op := &rank.Operations[i]
+			if op.Thread < 0 {
+				continue
+			}
+			h, ok := holeBefore(lines[trace.ThreadID(op.Thread)], &rank.Events, op)
+			if !ok || h.direct != wantDirect || !h.direct && direct[holeOf{op.Thread, h.index}] {
+				continue
+			}
+			if h.direct {
+				direct[holeOf{op.Thread, h.index}] = true
+			}
+			waits = append(waits, Wait{Start: h.start, End: op.End, Operation: i})
+		}
+	}
+	slices.SortStableFunc(waits, func(a, b Wait) int {
+		switch {
+		case a.End < b.End:
+			return -1
+		case a.End > b.End:
+			return 1
+		}
+		return 0
+	})
+	return waits
+}
+
+// hole is a time in which a thread started and ended nothing.
+type hole struct {
+	index  int   // of the boundary before it
+	start  int64 // ns, no earlier than the operation that it waits for was issued
+	direct bool  // it follows the call that issued the operation
+}
+
+// holeBefore looks for the hole that the end of op closes on a thread's line.
+func holeBefore(line []boundary, ev *trace.Events, op *comm.Operation) (hole, bool) {
+	at, _ := slices.BinarySearchFunc(line, op.End, func(b boundary, t int64) int {
+		if b.ts < t {
+			return -1
+		}
+		return 1
+	})
+	k := at - 1 // the last boundary before the end
+	if k < 0 || line[k].leafStart {
+		return hole{}, false
+	}
+	h := hole{index: k, start: max(line[k].ts, op.Issued)}
+	// An annotation on the program's own thread ends when its wait returned.
+	own := int(ev.Thread[op.Event]) == op.Thread
+	h.direct = own || line[k].ts <= op.Returned
+	if h.start >= op.End || !h.direct && op.End-h.start < MinAsync {
+		return hole{}, false
+	}
+	return h, true
+}
+
+// boundaries lists the starts and ends of CPU operators and annotations on each
+// thread that issues communication, by time.
+func boundaries(rank *trace.Rank) map[trace.ThreadID][]boundary {
+	ev := &rank.Events
+	byThread := map[trace.ThreadID][]int{}
+	for i := range rank.Operations {
+		if t := rank.Operations[i].Thread; t >= 0 {
+			byThread[trace.ThreadID(t)] = nil
+		}
+	}
+	for i := range ev.Len() {
+		list, program := byThread[ev.Thread[i]]
+		if c := ev.Category[i]; program && (c == trace.CPUOp || c == trace.UserAnnotation) {
+			byThread[ev.Thread[i]] = append(list, i)
+		}
+	}
+	lines := map[trace.ThreadID][]boundary{}
+	for thread, events := range byThread {
+		lines[thread] = line(ev, events)
+	}
+	return lines
+}
+
+func line(ev *trace.Events, events []int) []boundary {
+	slices.SortStableFunc(events, func(a, b int) int {
+		if ev.TS[a] != ev.TS[b] {
+			if ev.TS[a] < ev.TS[b] {
+				return -1
+			}
+			return 1
+		}
+		switch da, db := ev.Dur[a], ev.Dur[b]; { // the enclosing one first
+		case da > db:
+			return -1
+		case da < db:
+			return 1
+		}
+		return 0
+	})
+	var list []boundary
+	for n, i := range events {
+		inner := n+1 < len(events) && ev.TS[events[n+1]] < ev.End(i)
+		leaf := !inner && ev.Category[i] == trace.CPUOp
+		list = append(list, boundary{ev.TS[i], leaf}, boundary{ev.End(i), false})
+	}
+	slices.SortStableFunc(list, func(a, b boundary) int {
+		switch {
+		case a.ts < b.ts:
+			return -1
+		case a.ts > b.ts:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
