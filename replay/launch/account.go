@@ -1,0 +1,120 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"mixdown/replay/plan"
+	"mixdown/replay/plan/planpb"
+)
+
+// fail words a failed run: what went wrong, then what every rank was doing.
+func (r *running) fail(cause error, statuses []Status) error {
+	var b strings.Builder
+	for i, s := range statuses {
+		fmt.Fprintf(&b, "\n  %s", r.account(i, s))
+	}
+	return fmt.Errorf("%w: %w%s", ErrFailed, cause, b.String())
+}
+
+// account is one line on one rank.
+func (r *running) account(i int, s Status) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rank %d: %s", r.rank(i), s.State)
+	if s.State == NotStarted {
+		return b.String()
+	}
+	if int(s.Plan) < len(r.exp.Plans) && s.Plan >= 0 && (s.State == Verifying || s.State == WarmingUp || s.State == Timing) {
+		fmt.Fprintf(&b, ", plan %q, iteration %d", r.exp.Plans[s.Plan].Name, s.Iteration)
+	}
+	if s.Message != "" {
+		fmt.Fprintf(&b, ": %s", s.Message)
+	}
+	if s.State == Finished || s.State == Failed {
+		return b.String()
+	}
+	if !alive(s.PID) {
+		b.WriteString("; its process is gone")
+	}
+	for k, st := range s.Streams {
+		if text := r.streamAccount(i, s, k, st); text != "" {
+			b.WriteString("; ")
+			b.WriteString(text)
+		}
+	}
+	return b.String()
+}
+
+// streamAccount says what a stream is in, "" when it is idle.
+func (r *running) streamAccount(i int, s Status, k int, st StreamState) string {
+	if st.Doing == StreamIdle || s.Plan < 0 || int(s.Plan) >= len(r.exp.Plans) {
+		return ""
+	}
+	w := r.exp.Plans[s.Plan].Workload
+	program := w.Programs[i]
+	if st.Task < 0 || int(st.Task) >= len(program.Tasks) || k >= len(program.Streams) {
+		return ""
+	}
+	name := program.Streams[k].Name
+	c := program.Tasks[st.Task].GetCommunication()
+	what := "a span"
+	if c != nil {
+		what = describe(w, c)
+	}
+	switch st.Doing {
+	case StreamWaitsForTasks:
+		return fmt.Sprintf("%s waits to begin %s", name, what)
+	case StreamWaitsForTurn:
+		return fmt.Sprintf("%s waits for its turn on the communicator for %s", name, what)
+	case StreamCommunicates:
+		return fmt.Sprintf("%s is in %s since %.1f s", name, what, seconds(st.Since))
+	}
+	return fmt.Sprintf("%s is in %s", name, what)
+}
+
+func describe(w *planpb.Workload, c *planpb.Communication) string {
+	group := ""
+	if int(c.Group) < len(w.Groups) {
+		group = w.Groups[c.Group].Name
+	}
+	if plan.Op(c).IsP2P() {
+		var peers []string
+		for _, t := range c.Transfers {
+			direction := "from"
+			if t.Send {
+				direction = "to"
+			}
+			peers = append(peers, fmt.Sprintf("%s rank %d", direction, t.Peer))
+		}
+		return fmt.Sprintf("%s %s on %s", plan.Op(c), strings.Join(peers, " and "), c.Backend)
+	}
+	return fmt.Sprintf("%s %d of group %q on %s", plan.Op(c), c.Seq, group, c.Backend)
+}
+
+func seconds(since int64) float64 {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) != nil {
+		return 0
+	}
+	return float64(now.Nano()-since) / 1e9
+}
+
+// maxOutput bounds how much of a child's own words an error repeats.
+const maxOutput = 2000
+
+// stderrOf is the output of a child, to follow an error; "" when it said nothing.
+func (r *running) stderrOf(suffix string) string {
+	data, err := os.ReadFile(filepath.Join(r.dir, "stderr."+suffix))
+	text := strings.TrimSpace(string(data))
+	if err != nil || text == "" {
+		return ""
+	}
+	if len(text) > maxOutput {
+		text = "..." + text[len(text)-maxOutput:]
+	}
+	return "\n" + text
+}

@@ -1,0 +1,196 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrUnknownBackend: no backend of that name is known.
+	ErrUnknownBackend = errors.New("unknown backend")
+	// ErrUnavailable: the backend is known, but can't run here.
+	ErrUnavailable = errors.New("backend not available")
+)
+
+// Backend is a communication library as this machine has it.
+type Backend struct {
+	Name      string   `json:"name"`
+	Available bool     `json:"available"`
+	Version   string   `json:"version,omitempty"`
+	Launcher  string   `json:"launcher,omitempty"` // "direct" or the mpirun it needs
+	Device    string   `json:"device,omitempty"`   // "host"
+	Notes     []string `json:"notes,omitempty"`
+	Reason    string   `json:"reason,omitempty"` // why it can't run here
+}
+
+// known are the backends that a mix may name, and what installs them.
+var known = []struct {
+	name, launcher, install string
+}{
+	{"gloo", direct, "install libgloo-dev and run make build"},
+	{"openmpi", openMPI, "install openmpi-bin and libopenmpi-dev and run make build"},
+	{"mpich", mpich, "install mpich and libmpich-dev and run make build"},
+	{"nccl", "", "this version of mixdown has no module for it"},
+	{"rccl", "", "this version of mixdown has no module for it"},
+	{"ucc", "", "this version of mixdown has no module for it"},
+}
+
+// The launchers.
+const (
+	direct  = "direct"
+	openMPI = "openmpi"
+	mpich   = "mpich"
+)
+
+// KnownBackends lists the names that mixdown knows.
+func KnownBackends() []string {
+	var names []string
+	for _, k := range known {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// Worker is the worker program of this installation.
+type Worker struct {
+	Path string // of mixdown-worker; its modules lie beside it
+}
+
+// FindWorker looks for the worker: the environment's MIXDOWN_WORKER, else
+// beside this program, else on PATH.
+func FindWorker() (Worker, error) {
+	if path := os.Getenv("MIXDOWN_WORKER"); path != "" {
+		return Worker{path}, nil
+	}
+	if self, err := os.Executable(); err == nil {
+		if self, err = filepath.EvalSymlinks(self); err == nil {
+			path := filepath.Join(filepath.Dir(self), "mixdown-worker")
+			if _, err := os.Stat(path); err == nil {
+				return Worker{path}, nil
+			}
+		}
+	}
+	path, err := exec.LookPath("mixdown-worker")
+	if err != nil {
+		return Worker{}, fmt.Errorf("%w: mixdown-worker is neither beside mixdown nor on PATH: run make build, or set MIXDOWN_WORKER", ErrUnavailable)
+	}
+	return Worker{path}, nil
+}
+
+// module is the file of a backend's module.
+func (w Worker) module(name string) string {
+	return filepath.Join(filepath.Dir(w.Path), "libmixdown_"+name+".so")
+}
+
+// Check says whether a backend can run here: ErrUnknownBackend for a name that
+// is neither known nor has a module, ErrUnavailable with the reason otherwise.
+func (w Worker) Check(ctx context.Context, name string) (Backend, error) {
+	b := Backend{Name: name, Launcher: direct, Device: "host"}
+	install := ""
+	i := slices.IndexFunc(known, func(k struct{ name, launcher, install string }) bool { return k.name == name })
+	if i >= 0 {
+		b.Launcher, install = known[i].launcher, known[i].install
+	}
+	if _, err := os.Stat(w.module(name)); err != nil || strings.ContainsAny(name, "/\\") {
+		if i < 0 {
+			return b, fmt.Errorf("%w %q: known are %s", ErrUnknownBackend, name, strings.Join(KnownBackends(), ", "))
+		}
+		b.Reason = "its module is not built: " + install
+		if b.Launcher == "" {
+			b.Device, b.Reason = "", install
+		}
+		return b, fmt.Errorf("%w: %s: %s", ErrUnavailable, name, b.Reason)
+	}
+	if b.Launcher != direct {
+		if _, err := exec.LookPath(launchers[b.Launcher].program); err != nil {
+			b.Reason = fmt.Sprintf("%s is not on PATH: %s", launchers[b.Launcher].program, install)
+			return b, fmt.Errorf("%w: %s: %s", ErrUnavailable, name, b.Reason)
+		}
+	}
+	if err := w.probe(ctx, &b); err != nil {
+		b.Reason = err.Error()
+		return b, fmt.Errorf("%w: %s: %s", ErrUnavailable, name, b.Reason)
+	}
+	b.Available = true
+	return b, nil
+}
+
+// probeTimeout bounds how long a library may take to say its version.
+const probeTimeout = 20 * time.Second
+
+// probe loads the module in the worker and asks for the library's version.
+func (w Worker) probe(ctx context.Context, b *Backend) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.Path, "--probe", b.Name)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		text := strings.TrimSpace(strings.TrimPrefix(stderr.String(), "mixdown-worker: "))
+		if text == "" {
+			text = err.Error()
+		}
+		return errors.New(firstLine(text))
+	}
+	var said struct {
+		Version string   `json:"version"`
+		Notes   []string `json:"notes"`
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &said); err != nil {
+		return fmt.Errorf("its probe answered %q: %w", firstLine(stdout.String()), err)
+	}
+	b.Version, b.Notes = said.Version, said.Notes
+	return nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// List checks all known backends and those that other modules beside the
+// worker add.
+func (w Worker) List(ctx context.Context) []Backend {
+	names := KnownBackends()
+	modules, _ := filepath.Glob(w.module("*"))
+	for _, m := range modules {
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(m), "libmixdown_"), ".so")
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	var list []Backend
+	for _, name := range names {
+		b, _ := w.Check(ctx, name)
+		list = append(list, b)
+	}
+	return list
+}
+
+// LauncherFor returns the launcher that a set of backends needs. Two MPI
+// libraries can't live in one process: that is an error, and such variants need
+// separate runs.
+func LauncherFor(backends []string) (string, error) {
+	launcher := direct
+	for _, name := range backends {
+		for _, k := range known {
+			if k.name != name || k.launcher == direct || k.launcher == "" {
+				continue
+			}
+			if launcher != direct && launcher != k.launcher {
+				return "", fmt.Errorf("%w: %s and %s can't be mixed: a process can load one MPI library only", ErrUnavailable, launcher, k.launcher)
+			}
+			launcher = k.launcher
+		}
+	}
+	return launcher, nil
+}

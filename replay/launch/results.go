@@ -1,0 +1,125 @@
+package launch
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/protobuf/encoding/protodelim"
+
+	"mixdown/replay/plan/planpb"
+)
+
+// Results is what the workers of one experiment measured.
+type Results struct {
+	Backends []*planpb.BackendInfo // as the first worker reports them
+	Plans    []PlanResult          // in the order of Experiment.plans
+}
+
+// PlanResult is the outcome of one plan.
+type PlanResult struct {
+	Name string
+	// Iterations is the duration of each timed iteration in ns: from the common
+	// start to the end of the last rank.
+	Iterations []int64
+	// Ranks[i] are the same of worker i alone, from its own start.
+	Ranks [][]int64
+	// Checked: every worker compared its data; Errors are the differences.
+	Checked            bool
+	Operations         int64
+	Elements           int64
+	Errors             []string
+	verifiedByRank     map[int]bool
+	startNS, latestEnd []int64
+}
+
+// Verified says whether the data of all operations of all ranks was compared
+// and right.
+func (p *PlanResult) Verified() bool { return p.Checked && len(p.Errors) == 0 }
+
+// readResults reads the result files of all workers.
+func readResults(dir string, exp *planpb.Experiment) (*Results, error) {
+	r := &Results{}
+	n := len(exp.Plans[0].Workload.Programs)
+	for _, p := range exp.Plans {
+		iterations := int(exp.Settings.GetIterations())
+		r.Plans = append(r.Plans, PlanResult{
+			Name: p.Name, Ranks: make([][]int64, n), verifiedByRank: map[int]bool{},
+			startNS: make([]int64, iterations), latestEnd: make([]int64, iterations),
+		})
+	}
+	for i := range n {
+		if err := r.readWorker(filepath.Join(dir, fmt.Sprintf("result.%d.pb", i)), i, exp); err != nil {
+			return nil, err
+		}
+	}
+	for k := range r.Plans {
+		p := &r.Plans[k]
+		p.Checked = len(p.verifiedByRank) == n
+		for it, end := range p.latestEnd {
+			if end == 0 {
+				return nil, fmt.Errorf("%w: no worker wrote iteration %d of plan %q", ErrFailed, it, p.Name)
+			}
+			p.Iterations = append(p.Iterations, end-p.startNS[it])
+		}
+	}
+	return r, nil
+}
+
+func (r *Results) readWorker(path string, worker int, exp *planpb.Experiment) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("%w: read result: %w", ErrFailed, err)
+	}
+	defer f.Close()
+	in := bufio.NewReader(f)
+	for {
+		var rec planpb.Record
+		err := protodelim.UnmarshalOptions{MaxSize: 1 << 30}.UnmarshalFrom(in, &rec)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: read %s: %w", ErrFailed, path, err)
+		}
+		if err := r.add(&rec, worker, exp); err != nil {
+			return fmt.Errorf("%w: read %s: %w", ErrFailed, path, err)
+		}
+	}
+}
+
+func (r *Results) add(rec *planpb.Record, worker int, exp *planpb.Experiment) error {
+	switch kind := rec.Kind.(type) {
+	case *planpb.Record_Header:
+		if worker == 0 {
+			r.Backends = kind.Header.Backends
+		}
+	case *planpb.Record_Verification:
+		v := kind.Verification
+		if int(v.Plan) >= len(r.Plans) || v.Plan < 0 {
+			return fmt.Errorf("plan %d of %d", v.Plan, len(r.Plans))
+		}
+		p := &r.Plans[v.Plan]
+		p.verifiedByRank[worker] = true
+		p.Operations += v.Operations
+		p.Elements += v.Elements
+		rank := exp.Plans[0].Workload.Programs[worker].Rank
+		for _, e := range v.Errors {
+			p.Errors = append(p.Errors, fmt.Sprintf("rank %d: %s", rank, e))
+		}
+	case *planpb.Record_Iteration:
+		it := kind.Iteration
+		if int(it.Plan) >= len(r.Plans) || it.Plan < 0 || it.Iteration < 0 || int(it.Iteration) >= len(r.Plans[it.Plan].latestEnd) {
+			return fmt.Errorf("iteration %d of plan %d was not asked for", it.Iteration, it.Plan)
+		}
+		p := &r.Plans[it.Plan]
+		offset := exp.Plans[it.Plan].Workload.Programs[worker].StartOffsetNs
+		p.startNS[it.Iteration] = it.StartNs
+		p.latestEnd[it.Iteration] = max(p.latestEnd[it.Iteration], it.EndNs)
+		p.Ranks[worker] = append(p.Ranks[worker], it.EndNs-it.StartNs-offset)
+	}
+	return nil
+}

@@ -1,0 +1,314 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"mixdown/replay/mix"
+	"mixdown/replay/plan/planpb"
+)
+
+// ErrFailed: the replay failed, timed out, or a worker died.
+var ErrFailed = errors.New("replay failed")
+
+// Options of running an experiment. The zero value is ready.
+type Options struct {
+	// Dir is where the run's files go; "" makes a temporary folder that is
+	// removed when the run succeeds.
+	Dir string
+	// Timeout ends the run when no worker makes progress for so long. 0 means
+	// DefaultTimeout.
+	Timeout time.Duration
+	// Progress, when set, is called now and then.
+	Progress func(Progress)
+}
+
+// DefaultTimeout is how long workers may make no progress at all.
+const DefaultTimeout = 60 * time.Second
+
+// Progress is how far a run has come.
+type Progress struct {
+	State           State // of the slowest worker
+	Iteration, Last int   // of the timed iterations
+}
+
+// poll is how often the workers are looked at.
+const poll = 20 * time.Millisecond
+
+// settle is how long a killed process may take to be gone.
+const settle = 200 * time.Millisecond
+
+// Run executes an experiment: one worker for each program of its plans. A plan
+// that can deadlock is refused before anything is started.
+func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (*Results, error) {
+	for _, p := range exp.Plans {
+		if err := mix.Check(p); err != nil {
+			return nil, fmt.Errorf("plan %q: %w", p.Name, err)
+		}
+	}
+	var backends []string
+	for _, p := range exp.Plans {
+		backends = append(backends, mix.Backends(p)...)
+	}
+	launcher, err := LauncherFor(backends)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := runDir(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &running{worker: w, exp: exp, dir: dir, launcher: launcher, timeout: opts.Timeout, progress: opts.Progress}
+	if r.timeout <= 0 {
+		r.timeout = DefaultTimeout
+	}
+	results, err := r.run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w (files of the run: %s)", err, dir)
+	}
+	if opts.Dir == "" {
+		_ = os.RemoveAll(dir)
+	}
+	return results, nil
+}
+
+func runDir(dir string) (string, error) {
+	if dir == "" {
+		return os.MkdirTemp("", "mixdown-run-")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(dir, "run-")
+}
+
+// running is a run in progress.
+type running struct {
+	worker   Worker
+	exp      *planpb.Experiment
+	dir      string
+	launcher string
+	timeout  time.Duration
+	progress func(Progress)
+
+	control   *control
+	processes []*process
+}
+
+func (r *running) workers() int { return len(r.exp.Plans[0].Workload.Programs) }
+
+func (r *running) run(ctx context.Context) (*Results, error) {
+	data, err := proto.Marshal(r.exp)
+	if err != nil {
+		return nil, fmt.Errorf("encode experiment: %w", err)
+	}
+	experiment := filepath.Join(r.dir, "experiment.pb")
+	if err := os.WriteFile(experiment, data, 0o644); err != nil {
+		return nil, err
+	}
+	controlFile := filepath.Join(r.dir, "control")
+	if r.control, err = newControl(controlFile, r.workers()); err != nil {
+		return nil, err
+	}
+	defer r.control.close()
+	defer r.end()
+	if r.processes, err = r.worker.start(r.launcher, r.dir, experiment, controlFile, r.workers()); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	if err := r.watch(ctx); err != nil {
+		return nil, err
+	}
+	return readResults(r.dir, r.exp)
+}
+
+// watch returns when all workers have finished, with an account of every rank
+// when one did not.
+func (r *running) watch(ctx context.Context) error {
+	lastProgress := time.Now()
+	var lastSign uint64
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		statuses := r.statuses()
+		if r.fault(statuses) != nil {
+			// A rank that is killed breaks its peers' connections before it is
+			// gone itself: look again once the dust has settled.
+			time.Sleep(settle)
+			statuses = r.statuses()
+			return r.fail(r.fault(statuses), statuses)
+		}
+		if r.finished(statuses) {
+			return nil
+		}
+		if sign := signOfLife(statuses); sign != lastSign {
+			lastSign, lastProgress = sign, time.Now()
+			r.report(statuses)
+		}
+		if time.Since(lastProgress) > r.timeout {
+			return r.fail(fmt.Errorf("no progress for %v", r.timeout), statuses)
+		}
+		select {
+		case <-ctx.Done():
+			return r.fail(ctx.Err(), statuses)
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r *running) statuses() []Status {
+	list := make([]Status, r.workers())
+	for i := range list {
+		list[i] = r.control.status(i)
+	}
+	return list
+}
+
+func (r *running) finished(statuses []Status) bool {
+	if !allFinished(statuses) {
+		return false
+	}
+	for _, p := range r.processes {
+		if !p.ended() {
+			return false
+		}
+	}
+	return true
+}
+
+// fault says what went wrong, nil when nothing did. A worker that is gone
+// without a word was killed and is the cause; what others say about broken
+// connections is the consequence.
+func (r *running) fault(statuses []Status) error {
+	var failed error
+	for i, s := range statuses {
+		rank := r.rank(i)
+		switch {
+		case s.State == Finished:
+		case s.State == Failed && failed == nil:
+			failed = fmt.Errorf("rank %d failed: %s", rank, s.Message)
+		case s.State == Terminated && failed == nil:
+			failed = fmt.Errorf("rank %d was terminated", rank)
+		case s.State != NotStarted && s.State != Failed && s.State != Terminated && !alive(s.PID) && r.control.status(i).State == s.State:
+			return fmt.Errorf("rank %d died (process %d) while %s%s", rank, s.PID, s.State, r.exitOf(i))
+		}
+	}
+	if failed != nil {
+		return failed
+	}
+	for i, p := range r.processes {
+		if !p.ended() {
+			continue
+		}
+		if r.launcher != direct {
+			if p.err != nil || !allFinished(statuses) {
+				return fmt.Errorf("%s ended before its workers did: %v%s", launchers[r.launcher].program, p.err, r.stderrOf(r.launcher))
+			}
+		} else if statuses[i].State == NotStarted {
+			return fmt.Errorf("rank %d did not start: %v%s", r.rank(i), p.err, r.stderrOf(fmt.Sprint(i)))
+		}
+	}
+	return nil
+}
+
+func allFinished(statuses []Status) bool {
+	for _, s := range statuses {
+		if s.State != Finished {
+			return false
+		}
+	}
+	return true
+}
+
+// exitOf words how a directly started worker ended.
+func (r *running) exitOf(i int) string {
+	if r.launcher != direct {
+		return ""
+	}
+	select {
+	case <-r.processes[i].done:
+	case <-time.After(time.Second):
+		return ""
+	}
+	if state := r.processes[i].cmd.ProcessState; state != nil {
+		if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			return fmt.Sprintf(": signal %d, %v", ws.Signal(), ws.Signal())
+		}
+		return fmt.Sprintf(": exit status %d", state.ExitCode())
+	}
+	return ""
+}
+
+func (r *running) rank(i int) int32 { return r.exp.Plans[0].Workload.Programs[i].Rank }
+
+func signOfLife(statuses []Status) uint64 {
+	var sum uint64
+	for _, s := range statuses {
+		sum += s.TasksEnded + uint64(s.State)<<40 + uint64(uint32(s.Iteration))<<20
+	}
+	return sum
+}
+
+func (r *running) report(statuses []Status) {
+	if r.progress == nil {
+		return
+	}
+	p := Progress{State: statuses[0].State, Iteration: int(statuses[0].Iteration), Last: int(r.exp.Settings.GetIterations())}
+	for _, s := range statuses {
+		if s.State < p.State {
+			p.State, p.Iteration = s.State, int(s.Iteration)
+		}
+		if s.State == p.State {
+			p.Iteration = min(p.Iteration, int(s.Iteration))
+		}
+	}
+	r.progress(p)
+}
+
+// grace is how long workers may take to leave once they are asked to.
+const grace = 2 * time.Second
+
+// end makes sure that nothing is left running.
+func (r *running) end() {
+	r.control.stop()
+	deadline := time.Now().Add(grace)
+	for time.Now().Before(deadline) && r.anyAlive() {
+		time.Sleep(poll)
+	}
+	for r.anyAlive() {
+		for _, s := range r.statuses() {
+			if alive(s.PID) {
+				_ = syscall.Kill(int(s.PID), syscall.SIGKILL)
+			}
+		}
+		for _, p := range r.processes {
+			if !p.ended() {
+				p.kill(syscall.SIGKILL)
+			}
+		}
+		if time.Now().After(deadline.Add(10 * time.Second)) {
+			return // only the kernel can still hold them
+		}
+		time.Sleep(poll)
+	}
+}
+
+func (r *running) anyAlive() bool {
+	for _, p := range r.processes {
+		if !p.ended() {
+			return true
+		}
+	}
+	for i := range r.workers() {
+		if s := r.control.status(i); alive(s.PID) {
+			return true
+		}
+	}
+	return false
+}

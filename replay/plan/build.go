@@ -1,0 +1,194 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"mixdown/analyze/collective"
+	"mixdown/ingest/diagnostic"
+	"mixdown/ingest/trace"
+	"mixdown/replay/plan/planpb"
+)
+
+// ErrNothingToReplay: no communication of the chosen step could be matched.
+var ErrNothingToReplay = errors.New("nothing to replay")
+
+// Options of building a workload. The zero value is ready.
+type Options struct {
+	// Step is the name or number of the step to replay, "all" for the whole
+	// trace; "" chooses the step of median length.
+	Step string
+}
+
+// workload is a workload being built.
+type workload struct {
+	run   *trace.Run
+	match *collective.Matching
+	diags *diagnostic.Set
+
+	windows []window
+	aligned bool // the ranks' clocks can be compared
+	pb      *planpb.Workload
+	groupOf map[int]int32 // group of the matching -> index in pb.Groups
+	// chosen holds the communication of the step that is replayed.
+	chosen map[collective.Member]*planpb.Communication
+}
+
+// Build makes the workload of one step of a run.
+func Build(run *trace.Run, match *collective.Matching, opts Options) (*planpb.Workload, *diagnostic.Set, error) {
+	diags := &diagnostic.Set{}
+	step, windows, err := chooseStep(run, opts.Step)
+	if err != nil {
+		return nil, diags, err
+	}
+	w := &workload{
+		run: run, match: match, diags: diags, windows: windows,
+		pb:      &planpb.Workload{WorldSize: int32(run.WorldSize()), Step: step},
+		groupOf: map[int]int32{},
+		chosen:  map[collective.Member]*planpb.Communication{},
+	}
+	w.chooseCollectives()
+	w.chooseTransfers()
+	if len(w.chosen) == 0 {
+		return nil, diags, fmt.Errorf("%w: no communication of %s was found on all of its ranks (see the diagnostics of \"mixdown analyze\")",
+			ErrNothingToReplay, describeStep(step))
+	}
+	offsets := w.startOffsets()
+	for r, rank := range run.Ranks {
+		var b *builder
+		if rank.CPUOnly {
+			b = w.hostProgram(r, windows[r])
+		} else {
+			b = w.deviceProgram(r, windows[r])
+		}
+		program, err := b.program(rank.Rank, offsets[r])
+		if err != nil {
+			return nil, diags, err
+		}
+		w.pb.Programs = append(w.pb.Programs, program)
+	}
+	w.pb.TraceStepNs = w.traceStep()
+	return w.pb, diags, nil
+}
+
+func describeStep(step string) string {
+	if step == "" {
+		return "the trace"
+	}
+	return step
+}
+
+// communication is what operation i of rank index r became, nil when it is
+// left out.
+func (w *workload) communication(r, i int) *planpb.Communication {
+	return w.chosen[collective.Member{Rank: r, Operation: i}]
+}
+
+// inWindow says whether a member was issued within its rank's step.
+func (w *workload) inWindow(m collective.Member) bool {
+	at := w.run.Ranks[m.Rank].Operations[m.Operation].Issued
+	return at >= w.windows[m.Rank].start && at < w.windows[m.Rank].end
+}
+
+// group returns the index of a group in the workload, adding it when new.
+func (w *workload) group(g int) int32 {
+	i, ok := w.groupOf[g]
+	if !ok {
+		i = int32(len(w.pb.Groups))
+		w.groupOf[g] = i
+		from := &w.match.Groups[g]
+		pb := &planpb.Group{Name: from.Name, Description: from.Description}
+		for _, rank := range from.Ranks {
+			pb.Ranks = append(pb.Ranks, int32(rank))
+		}
+		w.pb.Groups = append(w.pb.Groups, pb)
+	}
+	return i
+}
+
+// maxClockResidual is how far apart, in ns, the ends of matched collectives may
+// lie before start offsets between ranks mean nothing.
+const maxClockResidual = 5_000_000
+
+// startOffsets is when each rank entered the step after the first one did. The
+// members of a collective leave it almost together, so the spread of their ends
+// tells whether the clocks can be compared.
+func (w *workload) startOffsets() []int64 {
+	offsets := make([]int64, len(w.windows))
+	residual, known := w.clockResidual()
+	if !known || residual > maxClockResidual {
+		if len(w.windows) > 1 {
+			w.diags.Addf("clocks-not-aligned", diagnostic.NoRank, diagnostic.NoOffset,
+				"matched collectives end up to %.1f ms apart: all ranks start the replayed step together", float64(residual)/1e6)
+		}
+		return offsets
+	}
+	w.aligned = true
+	first := w.windows[0].start
+	for _, win := range w.windows {
+		first = min(first, win.start)
+	}
+	for r, win := range w.windows {
+		offsets[r] = win.start - first
+	}
+	return offsets
+}
+
+// clockResidual is the median spread of the ends of the step's collectives.
+func (w *workload) clockResidual() (int64, bool) {
+	var spreads []int64
+	for i := range w.match.Collectives {
+		c := &w.match.Collectives[i]
+		if w.chosen[c.Members[0]] == nil || len(c.Members) < 2 {
+			continue
+		}
+		lo, hi := int64(0), int64(0)
+		for k, m := range c.Members {
+			end := w.run.Ranks[m.Rank].Operations[m.Operation].End
+			if k == 0 {
+				lo, hi = end, end
+			}
+			lo, hi = min(lo, end), max(hi, end)
+		}
+		spreads = append(spreads, hi-lo)
+	}
+	for _, p := range w.match.Pairs {
+		if w.chosen[p.Recv] != nil {
+			send := w.run.Ranks[p.Send.Rank].Operations[p.Send.Operation].Start
+			recv := w.run.Ranks[p.Recv.Rank].Operations[p.Recv.Operation].End
+			spreads = append(spreads, max(send-recv, 0)) // received before it was sent
+		}
+	}
+	if len(spreads) == 0 {
+		return 0, false
+	}
+	return median(spreads), true
+}
+
+// traceStep is the length of the step in the trace, over all ranks: to the end
+// of the program, of the device, and of the communication.
+func (w *workload) traceStep() int64 {
+	var first, last int64
+	var longest int64
+	for r := range w.windows {
+		win := w.windows[r]
+		end := win.end
+		for i := range w.run.Ranks[r].Operations {
+			if w.communication(r, i) != nil {
+				end = max(end, w.run.Ranks[r].Operations[i].End)
+			}
+		}
+		if r == 0 {
+			first, last = win.start, end
+		}
+		first, last = min(first, win.start), max(last, end)
+		longest = max(longest, end-win.start)
+	}
+	if !w.aligned {
+		return longest
+	}
+	return last - first
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

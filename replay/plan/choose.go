@@ -1,0 +1,269 @@
+package plan
+
+import (
+	"slices"
+
+	"mixdown/analyze/collective"
+	"mixdown/ingest/comm"
+	"mixdown/ingest/diagnostic"
+	"mixdown/replay/plan/planpb"
+)
+
+// leaveOut counts an operation that is not replayed.
+func (w *workload) leaveOut(code string, m collective.Member, reason string) {
+	op := &w.run.Ranks[m.Rank].Operations[m.Operation]
+	w.diags.Addf(code, w.run.Ranks[m.Rank].Rank, op.Offset, "%s %d of its group is not replayed: %s", op.Op, op.Index, reason)
+}
+
+// chooseCollectives takes the matched collectives that lie in the step on all
+// their members.
+func (w *workload) chooseCollectives() {
+	next := map[int]int64{} // group -> sequence number
+	for i := range w.match.Collectives {
+		c := &w.match.Collectives[i]
+		inside := 0
+		for _, m := range c.Members {
+			if w.inWindow(m) {
+				inside++
+			}
+		}
+		if inside == 0 {
+			continue
+		}
+		if inside < len(c.Members) {
+			w.leaveOut("communication-outside-step", c.Members[0], "some members issued it in another step")
+			continue
+		}
+		parts := w.convert(c)
+		if parts == nil {
+			continue
+		}
+		for k, m := range c.Members {
+			parts[k].Group = w.group(c.Group)
+			parts[k].Seq = next[c.Group]
+			w.chosen[m] = parts[k]
+		}
+		next[c.Group]++
+	}
+	for _, u := range w.match.Unmatched {
+		if w.inWindow(u.Member) {
+			w.leaveOut("communication-not-replayed", u.Member, u.Reason)
+		}
+	}
+}
+
+// convert makes every member's part of a collective, nil when it can't be
+// replayed.
+func (w *workload) convert(c *collective.Collective) []*planpb.Communication {
+	op, ok := opsToPB[c.Op]
+	if !ok {
+		w.leaveOut("operation-unknown", c.Members[0], "what it does is not known")
+		return nil
+	}
+	parts := make([]*planpb.Communication, len(c.Members))
+	for k, m := range c.Members {
+		o := &w.run.Ranks[m.Rank].Operations[m.Operation]
+		if !o.SizeKnown {
+			w.leaveOut("size-unknown", m, "its size is not in the trace (record_shapes=True records it)")
+			return nil
+		}
+		parts[k] = &planpb.Communication{Op: op, Dtype: dtypesToPB[o.DType], InCount: o.In, OutCount: o.Out}
+		if c.Op.Reduces() {
+			parts[k].ReduceOp = planpb.ReduceOp_REDUCE_OP_SUM // traces do not say; the cost is the same
+		}
+		if k > 0 && parts[k].Dtype != parts[0].Dtype {
+			w.leaveOut("size-mismatch", m, "its members have different element types")
+			return nil
+		}
+	}
+	if c.Op.Rooted() && !w.setRoot(c, parts) {
+		return nil
+	}
+	if c.Op == comm.AllToAll || c.Op == comm.AllToAllV {
+		return w.convertAllToAll(c, parts)
+	}
+	if reason := sizeConflict(c.Op, parts); reason != "" {
+		w.leaveOut("size-mismatch", c.Members[0], reason)
+		return nil
+	}
+	return parts
+}
+
+// setRoot takes the root from any member that knows it.
+func (w *workload) setRoot(c *collective.Collective, parts []*planpb.Communication) bool {
+	root, known := w.match.Groups[c.Group].Ranks[0], false
+	for _, m := range c.Members {
+		o := &w.run.Ranks[m.Rank].Operations[m.Operation]
+		if o.RootKnown && known && o.Root != root {
+			w.leaveOut("root-mismatch", m, "its members name different roots")
+			return false
+		}
+		if o.RootKnown {
+			root, known = o.Root, true
+		}
+	}
+	if !known {
+		w.diags.Addf("root-assumed", diagnostic.NoRank, diagnostic.NoOffset,
+			"the trace does not say which rank is the root of %s: the first of the group is taken", c.Op)
+	}
+	for _, p := range parts {
+		p.Root = int32(root)
+	}
+	return true
+}
+
+// sizeConflict says how the members' sizes contradict the operation, "" when
+// they do not.
+func sizeConflict(op comm.Op, parts []*planpb.Communication) string {
+	n := int64(len(parts))
+	for _, p := range parts {
+		switch {
+		case p.InCount != parts[0].InCount || p.OutCount != parts[0].OutCount:
+			return "its members have different sizes"
+		case op == comm.AllGather && p.OutCount != n*p.InCount:
+			return "what it gathers is not what its members contribute"
+		case op == comm.ReduceScatter && p.InCount != n*p.OutCount:
+			return "what it scatters is not what its members receive"
+		case (op == comm.AllReduce || op == comm.Broadcast || op == comm.Reduce) && p.InCount != p.OutCount:
+			return "its input and output differ in size"
+		}
+	}
+	return ""
+}
+
+// convertAllToAll gives every member its splits: the trace's where all members
+// have them, else estimated from the totals.
+func (w *workload) convertAllToAll(c *collective.Collective, parts []*planpb.Communication) []*planpb.Communication {
+	n := len(parts)
+	in, out := make([]int64, n), make([]int64, n)
+	exact, even := true, true
+	for k, m := range c.Members {
+		o := &w.run.Ranks[m.Rank].Operations[m.Operation]
+		in[k], out[k] = o.In, o.Out
+		exact = exact && o.SplitsKnown && !o.SplitsEstimated
+		even = even && len(o.InSplits)+len(o.OutSplits) == 0 && o.In == parts[0].InCount && o.Out == o.In && o.In%int64(n) == 0
+	}
+	if exact && even {
+		for _, p := range parts {
+			p.Op = planpb.Op_OP_ALL_TO_ALL
+		}
+		return parts
+	}
+	var matrix [][]int64
+	if exact {
+		matrix = w.exactSplits(c)
+	} else {
+		var ok bool
+		if matrix, ok = collective.EstimateSplits(in, out); !ok {
+			w.leaveOut("size-mismatch", c.Members[0], "its members send more or less than they receive in all")
+			return nil
+		}
+		w.diags.Addf("splits-estimated", diagnostic.NoRank, diagnostic.NoOffset,
+			"the parts of an all_to_all are not in the trace: estimated from every member's totals (--execution-traces has them)")
+	}
+	if matrix == nil {
+		w.leaveOut("size-mismatch", c.Members[0], "what a member sends to another is not what that one receives")
+		return nil
+	}
+	for k, p := range parts {
+		p.Op = planpb.Op_OP_ALL_TO_ALLV
+		p.InSplits = matrix[k]
+		p.SplitsEstimated = !exact
+		for i := range n {
+			p.OutSplits = append(p.OutSplits, matrix[i][k])
+		}
+	}
+	return parts
+}
+
+// exactSplits is who sends how much to whom, nil when the members contradict
+// each other.
+func (w *workload) exactSplits(c *collective.Collective) [][]int64 {
+	n := len(c.Members)
+	matrix := make([][]int64, n)
+	for k, m := range c.Members {
+		o := &w.run.Ranks[m.Rank].Operations[m.Operation]
+		matrix[k] = evenly(o.InSplits, o.In, n)
+		if len(matrix[k]) != n {
+			return nil
+		}
+	}
+	for k, m := range c.Members {
+		o := &w.run.Ranks[m.Rank].Operations[m.Operation]
+		received := evenly(o.OutSplits, o.Out, n)
+		if len(received) != n {
+			return nil
+		}
+		for i := range n {
+			if matrix[i][k] != received[i] {
+				return nil
+			}
+		}
+	}
+	return matrix
+}
+
+func evenly(splits []int64, total int64, n int) []int64 {
+	if len(splits) > 0 || total%int64(n) != 0 {
+		return splits
+	}
+	return slices.Repeat([]int64{total / int64(n)}, n)
+}
+
+// chooseTransfers takes the point-to-point operations of the step whose every
+// transfer has its partner in the step.
+func (w *workload) chooseTransfers() {
+	type end struct {
+		collective.Member
+		transfer int
+	}
+	partner := map[end]end{}
+	number := map[end]int64{} // of the pair
+	candidates := map[collective.Member]bool{}
+	var order []collective.Member // of the candidates, to keep results the same from run to run
+	for i, p := range w.match.Pairs {
+		s, r := end{p.Send, p.SendTransfer}, end{p.Recv, p.RecvTransfer}
+		partner[s], partner[r] = r, s
+		number[s], number[r] = int64(i+1), int64(i+1)
+		for _, m := range []collective.Member{p.Send, p.Recv} {
+			if w.inWindow(m) && w.run.Ranks[m.Rank].Operations[m.Operation].SizeKnown && !candidates[m] {
+				candidates[m] = true
+				order = append(order, m)
+			}
+		}
+	}
+	// Leaving one out leaves its partners without one, and so on.
+	for changed := true; changed; {
+		changed = false
+		for _, m := range order {
+			if !candidates[m] {
+				continue
+			}
+			for t := range w.run.Ranks[m.Rank].Operations[m.Operation].Transfers {
+				p, ok := partner[end{m, t}]
+				if !ok || !candidates[p.Member] {
+					delete(candidates, m)
+					w.leaveOut("communication-outside-step", m, "its partner is not in the step")
+					changed = true
+					break
+				}
+			}
+		}
+	}
+	for _, m := range order {
+		if !candidates[m] {
+			continue
+		}
+		op := &w.run.Ranks[m.Rank].Operations[m.Operation]
+		c := &planpb.Communication{
+			Group: w.group(w.match.GroupOf[m.Rank][op.Group]), Op: opsToPB[op.Op], Dtype: dtypesToPB[op.DType],
+			InCount: op.In, OutCount: op.Out,
+		}
+		for t, tr := range op.Transfers {
+			c.Transfers = append(c.Transfers, &planpb.Transfer{
+				Send: tr.Send, Peer: int32(tr.Peer), Count: tr.Count, Match: number[end{m, t}],
+			})
+		}
+		w.chosen[m] = c
+	}
+}

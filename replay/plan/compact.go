@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// kernelRun is a run of kernels on one stream that is replayed as one or two
+// spans.
+//
+// A kernel ends at E[k] = max(E[k-1], launch[k], its dependencies) + own[k],
+// where own is its duration with the gap before it that none of these explains.
+// Within a run only the first has dependencies and the host's launches keep
+// their distances, so the end of the last is
+//
+//	max( ready of the first + sum of own, launch[c] + own[c] + ... + own[last] )
+//
+// for the one launch c for which the second term is largest. Two spans, the
+// second starting no earlier than launch c, end at exactly this time, whatever
+// becomes of the first's dependencies.
+type kernelRun struct {
+	items    []*item
+	total    int64 // ns, sum of own
+	critical int   // index of the launch c, 0 when the first launch decides
+	tail     int64 // ns, own from the critical item on
+	lead     int64 // ns, communication: from when it could start to its start
+}
+
+// runs cuts the streams into runs, by launch. A run ends after an item that
+// something depends on, before one that depends on another stream, where the
+// host blocks between two launches, and around communication.
+func (d *deviceRank) runs() []kernelRun {
+	var all []kernelRun
+	for _, l := range d.lines {
+		var current []*item
+		flush := func() {
+			if len(current) > 0 {
+				all = append(all, d.makeRun(l, current))
+				current = nil
+			}
+		}
+		for _, it := range l.items {
+			if len(current) > 0 {
+				last := current[len(current)-1]
+				if it.operation >= 0 || last.operation >= 0 || last.referenced || len(it.deps) > 0 ||
+					it.hostSegment != last.hostSegment || it.launched != last.launched || it.issued() < last.issued() {
+					flush()
+				}
+			}
+			current = append(current, it)
+		}
+		flush()
+	}
+	slices.SortStableFunc(all, func(a, b kernelRun) int {
+		return cmp.Or(
+			cmp.Compare(a.items[0].issued(), b.items[0].issued()),
+			cmp.Compare(a.items[0].start, b.items[0].start),
+			cmp.Compare(a.items[0].stream, b.items[0].stream),
+		)
+	})
+	return all
+}
+
+// makeRun computes the run's lengths from the trace.
+func (d *deviceRank) makeRun(l *line, items []*item) kernelRun {
+	run := kernelRun{items: items}
+	previous := d.win.start // a stream without launches is idle from the start of the step
+	if k := items[0].position; k > 0 {
+		previous = l.items[k-1].end
+	}
+	own := make([]int64, len(items))
+	for k, it := range items {
+		ready := previous
+		if it.launched {
+			ready = max(ready, it.launch)
+			if k == 0 && it.position == 0 {
+				ready = it.launch
+			}
+		}
+		for _, dep := range it.deps {
+			ready = max(ready, dep.end)
+		}
+		run.lead = max(it.start-ready, 0)
+		own[k] = max(it.end-max(ready, it.start), 0) + run.lead
+		run.total += own[k]
+		previous = max(previous, it.end)
+	}
+	if !items[0].launched {
+		return run
+	}
+	tail := int64(0)
+	best := items[0].launch + run.total
+	run.tail = run.total
+	for k := len(items) - 1; k > 0; k-- {
+		tail += own[k]
+		if at := items[k].launch + tail; at > best {
+			best, run.critical, run.tail = at, k, tail
+		}
+	}
+	return run
+}

@@ -1,0 +1,355 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mixdown/ingest/trace"
+	"mixdown/replay/plan/planpb"
+)
+
+// slack is how much later than a blocking call returned, in ns, the device
+// event it waited for may seem to end: the clocks of host and device are
+// converted, not shared.
+const slack = 20_000
+
+// deviceRank is a rank with a device while its program is built.
+type deviceRank struct {
+	w    *workload
+	r    int
+	rank *trace.Rank
+	win  window
+
+	items  []*item         // device work of the step, by launch
+	lines  map[int64]*line // by device stream
+	points []devicePoint   // of the host, by time
+}
+
+// item is a kernel, a copy, or a communication.
+type item struct {
+	stream      int64
+	launch      int64 // ns, when the host launched it; valid with launched
+	launched    bool
+	thread      trace.ThreadID
+	start, end  int64
+	operation   int     // of the rank, -1 for computation
+	deps        []*item // on other streams
+	referenced  bool    // something depends on it
+	hostSegment int     // host waits before its launch: the host's time is rigid only between two
+	node        *node   // the task that ends when it ends
+	position    int     // on its line
+}
+
+// line is a device stream.
+type line struct {
+	stream int64
+	items  []*item
+}
+
+// devicePoint is a moment of the host: a launch or a blocking call.
+type devicePoint struct {
+	at, end int64
+	launch  *item // nil for a blocking call
+	deps    []*item
+}
+
+// deviceProgram builds the program of a rank with a device.
+func (w *workload) deviceProgram(r int, win window) *builder {
+	d := &deviceRank{w: w, r: r, rank: w.run.Ranks[r], win: win, lines: map[int64]*line{}}
+	d.gather()
+	d.linkCommunication()
+	d.linkHost()
+	return d.emit()
+}
+
+// gather collects the device work of the step: what was launched within it, or
+// ran within it where the launch is not in the trace.
+func (d *deviceRank) gather() {
+	ev := &d.rank.Events
+	launches := map[int64]int{}
+	for i := range ev.Len() {
+		if ev.Category[i] == trace.Runtime && ev.Correlation[i] != trace.NoID {
+			if _, dup := launches[ev.Correlation[i]]; !dup {
+				launches[ev.Correlation[i]] = i
+			}
+		}
+	}
+	operation := map[int]int{}
+	for i := range d.rank.Operations {
+		for _, e := range d.rank.Operations[i].Events {
+			operation[e] = i
+		}
+	}
+	first := map[int]*item{} // operation -> its first kernel
+	for i := range ev.Len() {
+		if !ev.Category[i].OnDevice() {
+			continue
+		}
+		it := &item{stream: ev.Stream[i], start: ev.TS[i], end: ev.End(i), operation: -1}
+		if l, ok := launches[ev.Correlation[i]]; ok {
+			it.launched, it.launch, it.thread = true, min(ev.TS[l], it.start), ev.Thread[l]
+		}
+		at := it.start
+		if it.launched {
+			at = it.launch
+		}
+		if at < d.win.start || at >= d.win.end {
+			continue
+		}
+		if op, ok := operation[i]; ok {
+			if have := first[op]; have != nil { // several kernels carry one operation
+				have.end = max(have.end, it.end)
+				continue
+			}
+			it.operation = op
+			first[op] = it
+		}
+		d.items = append(d.items, it)
+		l := d.lines[it.stream]
+		if l == nil {
+			l = &line{stream: it.stream}
+			d.lines[it.stream] = l
+		}
+		l.items = append(l.items, it)
+	}
+	byLaunch := func(a, b *item) int {
+		return cmp.Or(cmp.Compare(a.issued(), b.issued()), cmp.Compare(a.start, b.start))
+	}
+	slices.SortStableFunc(d.items, byLaunch)
+	for _, l := range d.lines {
+		slices.SortStableFunc(l.items, func(a, b *item) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end)) })
+		for k, it := range l.items {
+			it.position = k
+		}
+	}
+}
+
+func (it *item) issued() int64 {
+	if it.launched {
+		return it.launch
+	}
+	return it.start
+}
+
+// linkCommunication finds what communication waits for and what waits for it.
+//
+// A process group lets its stream wait for the stream that was current when the
+// collective was issued: the last kernel the same thread launched before it
+// must have ended. After a wait of the program, what the same thread launches
+// next must not start before the newest collective issued until then has ended.
+// A dependency that the times contradict is none.
+func (d *deviceRank) linkCommunication() {
+	lastCompute := map[trace.ThreadID]*item{}
+	var issued []*item // communication so far, by launch
+	waits := d.rank.Waits
+	pending := map[trace.ThreadID]int64{} // the latest wait that nothing followed yet
+	next := 0
+	for _, it := range d.items {
+		for next < len(waits) && waits[next].TS <= it.issued() {
+			pending[waits[next].Thread] = waits[next].TS
+			next++
+		}
+		if it.operation >= 0 {
+			if before := lastCompute[it.thread]; it.launched && before != nil && before.end <= it.start+slack {
+				it.depend(before)
+			}
+			issued = append(issued, it)
+			continue
+		}
+		if at, waited := pending[it.thread]; waited && it.launched {
+			for _, c := range slices.Backward(issued) {
+				if c.issued() <= at && c.end <= it.start+slack {
+					it.depend(c)
+					break
+				}
+			}
+			delete(pending, it.thread)
+		}
+		if it.launched {
+			lastCompute[it.thread] = it
+		}
+	}
+}
+
+func (it *item) depend(on *item) {
+	if on.stream != it.stream {
+		it.deps = append(it.deps, on)
+		on.referenced = true
+	}
+}
+
+// linkHost lists the host's launches and the calls that blocked it.
+func (d *deviceRank) linkHost() {
+	for _, it := range d.items {
+		if it.launched {
+			d.points = append(d.points, devicePoint{at: it.launch, launch: it})
+		}
+	}
+	ev := &d.rank.Events
+	for i := range ev.Len() {
+		if ev.Category[i] != trace.Runtime || ev.TS[i] < d.win.start || ev.TS[i] >= d.win.end {
+			continue
+		}
+		if !blocks(d.rank.Name(i)) {
+			continue
+		}
+		p := devicePoint{at: ev.TS[i], end: ev.End(i)}
+		for _, s := range slices.Sorted(maps.Keys(d.lines)) {
+			if ev.Stream[i] != trace.NoStream && ev.Stream[i] >= 0 && ev.Stream[i] != s {
+				continue
+			}
+			if last := d.lines[s].lastBefore(p.at, p.end+slack); last != nil && last.end > p.at {
+				p.deps = append(p.deps, last)
+				last.referenced = true
+			}
+		}
+		if len(p.deps) > 0 {
+			d.points = append(d.points, p)
+		}
+	}
+	slices.SortStableFunc(d.points, func(a, b devicePoint) int { return cmp.Compare(a.at, b.at) })
+	segment := 0
+	for _, p := range d.points {
+		if p.launch == nil {
+			segment++
+			continue
+		}
+		p.launch.hostSegment = segment
+	}
+}
+
+// blocks says whether an API call returns only when device work has ended:
+// cudaStreamSynchronize, hipDeviceSynchronize, cuEventSynchronize, cudaMemcpy.
+func blocks(name string) bool {
+	return strings.HasSuffix(name, "Synchronize") || name == "cudaMemcpy" || name == "hipMemcpy" || name == "hipMemcpyWithStream"
+}
+
+// lastBefore is the last item of the line that was issued before at and ended
+// by end, nil when there is none.
+func (l *line) lastBefore(at, end int64) *item {
+	for _, it := range slices.Backward(l.items) {
+		if it.issued() <= at && it.end <= end {
+			return it
+		}
+	}
+	return nil
+}
+
+// name is the stream's name in the plan: the two kinds of work may share one.
+func (l *line) name() string {
+	kind := "communication stream"
+	if slices.ContainsFunc(l.items, func(it *item) bool { return it.operation < 0 }) {
+		kind = "device stream"
+	}
+	if l.stream == trace.NoStream {
+		return kind
+	}
+	return kind + " " + strconv.FormatInt(l.stream, 10)
+}
+
+// emit makes the tasks: the host's spans between the points that matter, and
+// one or two spans for each run of kernels (compact.go).
+func (d *deviceRank) emit() *builder {
+	b := newBuilder()
+	runs := d.runs()
+	host := d.emitHost(b, runs)
+	// Runs are emitted by launch so that what they depend on is there already.
+	for _, run := range runs {
+		d.emitRun(b, run, host)
+	}
+	for _, wait := range host.waits {
+		for _, dep := range wait.deps {
+			if dep.node != nil {
+				wait.node.deps = append(wait.node.deps, dep.node)
+			}
+		}
+	}
+	return b
+}
+
+// hostLine is the host's stream once it is emitted.
+type hostLine struct {
+	launchedAt map[*item]*node // the host task after which an item is launched
+	waits      []hostWait
+}
+
+type hostWait struct {
+	node *node
+	deps []*item
+}
+
+// emitHost makes the host's stream. Only launches that a run of kernels needs
+// cut it.
+func (d *deviceRank) emitHost(b *builder, runs []kernelRun) *hostLine {
+	needed := map[*item]bool{}
+	for _, run := range runs {
+		needed[run.items[0]] = true
+		needed[run.items[run.critical]] = true
+	}
+	h := &hostLine{launchedAt: map[*item]*node{}}
+	cursor := d.win.start
+	advance := func(to int64) {
+		if to > cursor {
+			b.span(hostStream, planpb.Span_HOST, cursor, to-cursor)
+			cursor = to
+		}
+	}
+	for _, p := range d.points {
+		switch {
+		case p.launch != nil && needed[p.launch]:
+			advance(p.at)
+			h.launchedAt[p.launch] = b.last(hostStream)
+		case p.launch == nil:
+			advance(p.at)
+			n := b.wait(hostStream, p.at)
+			h.waits = append(h.waits, hostWait{n, p.deps})
+			for _, dep := range p.deps {
+				cursor = max(cursor, min(dep.end, p.end))
+			}
+		}
+	}
+	advance(d.win.end)
+	return h
+}
+
+// emitRun makes the tasks of one run.
+func (d *deviceRank) emitRun(b *builder, run kernelRun, host *hostLine) {
+	first, last := run.items[0], run.items[len(run.items)-1]
+	name := d.lines[first.stream].name()
+	var deps []*node
+	deps = append(deps, host.launchedAt[first])
+	for _, dep := range first.deps {
+		deps = append(deps, dep.node)
+	}
+	if first.operation >= 0 {
+		d.emitCommunication(b, run, name, deps)
+		return
+	}
+	if run.critical > 0 {
+		b.span(name, planpb.Span_DEVICE, first.start, run.total-run.tail, deps...)
+		deps = []*node{host.launchedAt[run.items[run.critical]]}
+		last.node = b.span(name, planpb.Span_DEVICE, run.items[run.critical].start, run.tail, deps...)
+		return
+	}
+	last.node = b.span(name, planpb.Span_DEVICE, first.start, run.total, deps...)
+}
+
+// emitCommunication makes a communication, after a span for the time between
+// when it could have started and when it did. Left-out communication leaves
+// only what followed it waiting for nothing.
+func (d *deviceRank) emitCommunication(b *builder, run kernelRun, name string, deps []*node) {
+	it := run.items[0]
+	op := &d.rank.Operations[it.operation]
+	if lead := run.lead; lead > 0 {
+		deps = []*node{b.span(name, planpb.Span_DEVICE, it.start-lead, lead, deps...)}
+	}
+	c := d.w.communication(d.r, it.operation)
+	if c == nil {
+		it.node = b.wait(name, it.start, deps...)
+		return
+	}
+	it.node = b.add(name, &node{at: it.start, comm: c, origin: originOf(d.rank.Rank, op)}, deps...)
+}

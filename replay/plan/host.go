@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"mixdown/analyze/waiting"
+	"mixdown/ingest/comm"
+	"mixdown/ingest/trace"
+	"mixdown/replay/plan/planpb"
+)
+
+const hostStream = "host"
+
+// hostProgram builds the program of a rank without a device: its host works,
+// issues communication, and waits for it.
+func (w *workload) hostProgram(r int, win window) *builder {
+	rank := w.run.Ranks[r]
+	b := newBuilder()
+	points := hostPoints(rank, win)
+	tasks := map[int]*node{} // operation -> task
+	cursor := win.start
+	advance := func(to int64) {
+		if to > cursor {
+			b.span(hostStream, planpb.Span_HOST, cursor, to-cursor)
+			cursor = to
+		}
+	}
+	for _, p := range points {
+		advance(p.at)
+		if !p.wait {
+			c := w.communication(r, p.operation)
+			if c == nil {
+				continue
+			}
+			op := &rank.Operations[p.operation]
+			tasks[p.operation] = b.add(hostCommStream(op, c), &node{at: p.at, comm: c, origin: originOf(rank.Rank, op)}, b.last(hostStream))
+			continue
+		}
+		if t := tasks[p.operation]; t != nil {
+			b.wait(hostStream, p.at, t)
+		}
+		cursor = max(cursor, p.end)
+	}
+	advance(win.end)
+	// The step is over when its communication is.
+	var open []*node
+	for _, i := range slices.Sorted(maps.Keys(tasks)) {
+		open = append(open, tasks[i])
+	}
+	if len(open) > 0 {
+		b.wait(hostStream, win.end, open...)
+	}
+	return b
+}
+
+// hostPoint is a moment at which the host issued an operation or began to wait
+// for one.
+type hostPoint struct {
+	at, end   int64
+	operation int
+	wait      bool
+}
+
+func hostPoints(rank *trace.Rank, win window) []hostPoint {
+	var points []hostPoint
+	for i := range rank.Operations {
+		if at := rank.Operations[i].Issued; at >= win.start && at < win.end {
+			points = append(points, hostPoint{at: at, operation: i})
+		}
+	}
+	for _, wt := range waiting.Find(rank) {
+		if wt.End > win.start && wt.Start < win.end {
+			points = append(points, hostPoint{at: max(wt.Start, win.start), end: min(wt.End, win.end), operation: wt.Operation, wait: true})
+		}
+	}
+	slices.SortStableFunc(points, func(a, b hostPoint) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.end, b.end))
+	})
+	return points
+}
+
+// hostCommStream names the stream of an operation that the host issued: one for
+// the collectives of each group, which its library runs in order, and one for
+// each direction and peer of point-to-point, which wait for nothing else.
+func hostCommStream(op *comm.Operation, c *planpb.Communication) string {
+	if op.Op.IsP2P() && len(c.Transfers) == 1 {
+		if c.Transfers[0].Send {
+			return "send to " + itoa(int(c.Transfers[0].Peer))
+		}
+		return "recv from " + itoa(int(c.Transfers[0].Peer))
+	}
+	return "group " + itoa(int(c.Group))
+}

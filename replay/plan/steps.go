@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mixdown/ingest/trace"
+)
+
+// ErrNoStep: the step asked for is not in the traces of all ranks.
+var ErrNoStep = errors.New("no such step")
+
+// window is the time of the chosen step on one rank, ns.
+type window struct{ start, end int64 }
+
+// chooseStep picks the step to replay. Name is a step's name or number;
+// "" takes the step of median length among those that every rank has, so that
+// neither a warm-up nor an outlier is replayed; "all" takes the whole trace, as
+// do traces without steps. It returns the step's name, "" for the whole trace.
+func chooseStep(run *trace.Run, name string) (string, []window, error) {
+	common := commonSteps(run)
+	switch {
+	case name == "all" || name == "" && len(common) == 0:
+		return "", wholeTrace(run), nil
+	case name == "":
+		slices.SortStableFunc(common, func(a, b commonStep) int {
+			switch {
+			case a.dur < b.dur:
+				return -1
+			case a.dur > b.dur:
+				return 1
+			}
+			return 0
+		})
+		return windowsOf(run, common[(len(common)-1)/2].name)
+	}
+	var names []string
+	for _, s := range common {
+		if s.name == name || strconv.Itoa(s.number) == name {
+			return windowsOf(run, s.name)
+		}
+		names = append(names, strconv.Itoa(s.number))
+	}
+	if len(names) == 0 {
+		return "", nil, fmt.Errorf("%w: %q: the traces mark no steps, use --step all", ErrNoStep, name)
+	}
+	slices.Sort(names)
+	return "", nil, fmt.Errorf("%w: %q: every rank has %s", ErrNoStep, name, strings.Join(names, ", "))
+}
+
+type commonStep struct {
+	name   string
+	number int
+	dur    int64 // of the slowest rank
+	ranks  int
+}
+
+// commonSteps lists the steps that every rank has, in order.
+func commonSteps(run *trace.Run) []commonStep {
+	index := map[string]int{}
+	var all []commonStep
+	for _, rank := range run.Ranks {
+		for _, s := range rank.Steps {
+			i, ok := index[s.Name]
+			if !ok {
+				i = len(all)
+				index[s.Name] = i
+				all = append(all, commonStep{name: s.Name, number: s.Number})
+			}
+			all[i].ranks++
+			all[i].dur = max(all[i].dur, s.End-s.Start)
+		}
+	}
+	return slices.DeleteFunc(all, func(s commonStep) bool { return s.ranks < len(run.Ranks) })
+}
+
+func windowsOf(run *trace.Run, name string) (string, []window, error) {
+	windows := make([]window, len(run.Ranks))
+	for r, rank := range run.Ranks {
+		for _, s := range rank.Steps {
+			if s.Name == name {
+				windows[r] = window{s.Start, s.End}
+				break
+			}
+		}
+	}
+	return name, windows, nil
+}
+
+// wholeTrace is from the first to the last event of each rank that costs time.
+func wholeTrace(run *trace.Run) []window {
+	windows := make([]window, len(run.Ranks))
+	for r, rank := range run.Ranks {
+		first := true
+		ev := &rank.Events
+		for i := range ev.Len() {
+			switch c := ev.Category[i]; {
+			case c.OnDevice(), c == trace.CPUOp, c == trace.Runtime, c == trace.UserAnnotation:
+				if first {
+					windows[r], first = window{ev.TS[i], ev.End(i)}, false
+				}
+				windows[r].start = min(windows[r].start, ev.TS[i])
+				windows[r].end = max(windows[r].end, ev.End(i))
+			}
+		}
+	}
+	return windows
+}

@@ -1,0 +1,165 @@
+package speedup
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"mixdown/analyze/report"
+)
+
+// SchemaVersion is that of the JSON written by this package.
+const SchemaVersion = 1
+
+// Report is the result of "mixdown replay".
+type Report struct {
+	SchemaVersion int                 `json:"schema_version"`
+	Device        string              `json:"device"` // "host": buffers in host memory
+	WorldSize     int                 `json:"world_size"`
+	Workers       int                 `json:"workers"`
+	Step          string              `json:"step"`
+	Operations    int                 `json:"operations"` // communications of one step, each rank's counted
+	Estimated     int                 `json:"operations_estimated"`
+	Backends      []Backend           `json:"backends"`
+	Substitutions []Substitution      `json:"substitutions"`
+	Baseline      Baseline            `json:"baseline"`
+	Variants      []Variant           `json:"variants"`
+	Diagnostics   []report.Diagnostic `json:"diagnostics"`
+}
+
+// Backend is a library that took part.
+type Backend struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Substitution names a backend of the trace and what ran in its place.
+type Substitution struct {
+	Traced   string `json:"traced"`
+	Replayed string `json:"replayed"`
+}
+
+// Baseline is the traced plan as it was replayed.
+type Baseline struct {
+	Name       string   `json:"name"`
+	Mix        string   `json:"mix"`
+	Iterations []int64  `json:"iterations_ns"`
+	Median     int64    `json:"median_ns"`
+	Verified   bool     `json:"data_verified"`
+	Fidelity   Fidelity `json:"fidelity"`
+}
+
+// Fidelity says how close the replay of the unchanged plan came to the trace.
+type Fidelity struct {
+	TraceStep    int64   `json:"trace_step_ns"`
+	ReplayedStep int64   `json:"replayed_step_ns"`
+	Ratio        float64 `json:"ratio"`
+}
+
+// Variant is an alternative, measured in turns with the baseline.
+type Variant struct {
+	Name       string     `json:"name"`
+	Mix        string     `json:"mix"`
+	Schedule   string     `json:"schedule"`
+	Iterations []int64    `json:"iterations_ns"`
+	Median     int64      `json:"median_ns"`
+	Speedup    float64    `json:"speedup"`
+	CI95       [2]float64 `json:"ci95"`
+	Coverage   float64    `json:"ci_coverage"`
+	Predicted  *float64   `json:"predicted_speedup"` // null: not simulated
+	Verified   bool       `json:"data_verified"`
+	// BaselineIterations are those the variant ran in turns with.
+	BaselineIterations []int64 `json:"baseline_iterations_ns"`
+	BaselineMedian     int64   `json:"baseline_median_ns"`
+}
+
+// Finish computes what follows from the iterations.
+func (r *Report) Finish(traceStep int64) error {
+	r.Baseline.Median = Median(r.Baseline.Iterations)
+	r.Baseline.Fidelity = Fidelity{TraceStep: traceStep, ReplayedStep: r.Baseline.Median}
+	if traceStep > 0 {
+		r.Baseline.Fidelity.Ratio = float64(r.Baseline.Median) / float64(traceStep)
+	}
+	for i := range r.Variants {
+		v := &r.Variants[i]
+		s, err := Compare(v.BaselineIterations, v.Iterations)
+		if err != nil {
+			return fmt.Errorf("variant %q: %w", v.Name, err)
+		}
+		v.Median, v.BaselineMedian = Median(v.Iterations), Median(v.BaselineIterations)
+		v.Speedup, v.CI95, v.Coverage = s.Speedup, s.Interval, s.Coverage
+		for _, w := range s.Warnings {
+			r.warn("few-iterations", w.Error())
+		}
+	}
+	return nil
+}
+
+// warn adds a diagnostic, counted when it is there already.
+func (r *Report) warn(code, text string) {
+	for i := range r.Diagnostics {
+		if r.Diagnostics[i].Code == code {
+			r.Diagnostics[i].Count++
+			return
+		}
+	}
+	r.Diagnostics = append(r.Diagnostics, report.Diagnostic{Code: code, Count: 1, Example: text})
+}
+
+// Verified says whether the data of every plan was compared and right.
+func (r *Report) Verified() bool {
+	ok := r.Baseline.Verified
+	for _, v := range r.Variants {
+		ok = ok && v.Verified
+	}
+	return ok
+}
+
+// WriteText writes the report for people.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	step := r.Step
+	if step == "" {
+		step = "the whole trace"
+	}
+	fmt.Fprintf(&b, "Replayed %s: %d communications on %d workers, buffers in host memory", report.Printable(step), r.Operations, r.Workers)
+	if r.Device == "host" {
+		b.WriteString(" (says nothing about GPUs)")
+	}
+	b.WriteString("\n")
+	for _, x := range r.Backends {
+		fmt.Fprintf(&b, "  %s: %s\n", x.Name, report.Printable(x.Version))
+	}
+	for _, s := range r.Substitutions {
+		fmt.Fprintf(&b, "  the traced %s is replaced by %s\n", s.Traced, s.Replayed)
+	}
+	if r.Estimated > 0 {
+		fmt.Fprintf(&b, "  %d communications have estimated splits\n", r.Estimated)
+	}
+	b.WriteString("\n")
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "plan\tstep (median)\tspeedup\t95 % interval\tn\tdata")
+	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", r.Baseline.Name+" = "+r.Baseline.Mix, report.Duration(r.Baseline.Median), "1", "", len(r.Baseline.Iterations), verified(r.Baseline.Verified))
+	for _, v := range r.Variants {
+		fmt.Fprintf(t, "%s\t%s\t%.3f\t%.3f .. %.3f\t%d\t%s\n", v.Name, report.Duration(v.Median), v.Speedup, v.CI95[0], v.CI95[1], len(v.Iterations), verified(v.Verified))
+	}
+	t.Flush()
+	f := r.Baseline.Fidelity
+	fmt.Fprintf(&b, "\nFidelity: the unchanged plan took %s, the traced step %s (ratio %.2f).\n", report.Duration(f.ReplayedStep), report.Duration(f.TraceStep), f.Ratio)
+	if len(r.Diagnostics) > 0 {
+		b.WriteString("\nDiagnostics\n")
+		for _, d := range r.Diagnostics {
+			fmt.Fprintf(&b, "  %s\n", d)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func verified(ok bool) string {
+	if ok {
+		return "verified"
+	}
+	return "NOT VERIFIED"
+}
