@@ -28,7 +28,7 @@ func (r *running) account(i int, s Status) string {
 	if s.State == NotStarted {
 		return b.String()
 	}
-	if int(s.Plan) < len(r.exp.Plans) && s.Plan >= 0 && (s.State == Verifying || s.State == WarmingUp || s.State == Timing) {
+	if int(s.Plan) < len(r.exp.Plans) && s.Plan >= 0 && (s.State == Verifying || s.State == WarmingUp || s.State == Timing || s.State == Left) {
 		fmt.Fprintf(&b, ", plan %q, iteration %d", r.exp.Plans[s.Plan].Name, s.Iteration)
 	}
 	if s.Message != "" {
@@ -37,7 +37,7 @@ func (r *running) account(i int, s Status) string {
 	if s.State == Finished || s.State == Failed {
 		return b.String()
 	}
-	if !alive(s.PID) {
+	if s.State < Finished && !alive(s.PID) {
 		b.WriteString("; its process is gone")
 	}
 	for k, st := range s.Streams {
@@ -106,9 +106,13 @@ func seconds(since int64) float64 {
 // maxOutput bounds how much of a child's own words an error repeats.
 const maxOutput = 2000
 
+// outputFile is where a child's output goes: of a worker by its index, of a
+// launcher by its name.
+func (r *running) outputFile(child string) string { return filepath.Join(r.dir, "stderr."+child) }
+
 // stderrOf is the output of a child, to follow an error; "" when it said nothing.
 func (r *running) stderrOf(suffix string) string {
-	data, err := os.ReadFile(filepath.Join(r.dir, "stderr."+suffix))
+	data, err := os.ReadFile(r.outputFile(suffix))
 	text := strings.TrimSpace(string(data))
 	if err != nil || text == "" {
 		return ""

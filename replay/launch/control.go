@@ -39,9 +39,10 @@ const (
 	Finished
 	Failed
 	Terminated // by a signal it could handle
+	Left       // because it was asked to stop
 )
 
-var stateNames = [...]string{"not started", "starting", "connecting", "verifying data", "warming up", "in the timed iterations", "finished", "failed", "terminated"}
+var stateNames = [...]string{"not started", "starting", "connecting", "verifying data", "warming up", "in the timed iterations", "finished", "failed", "terminated", "stopped with the others"}
 
 // String names the state in words that follow "rank 3 is".
 func (s State) String() string {

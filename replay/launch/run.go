@@ -45,6 +45,27 @@ const poll = 20 * time.Millisecond
 // settle is how long a killed process may take to be gone.
 const settle = 200 * time.Millisecond
 
+// firstGone watches for the first worker whose process is gone without a word;
+// -1 when none is within the time to settle.
+func (r *running) firstGone() int {
+	for deadline := time.Now().Add(settle); ; time.Sleep(time.Millisecond) {
+		for i := range r.workers() {
+			if r.isGone(i) {
+				return i
+			}
+		}
+		if time.Now().After(deadline) {
+			return -1
+		}
+	}
+}
+
+// isGone says whether worker i ended without leaving word in the control file.
+func (r *running) isGone(i int) bool {
+	s := r.control.status(i)
+	return s.State != NotStarted && s.State < Finished && !alive(s.PID) && r.control.status(i).State == s.State
+}
+
 // Run executes an experiment: one worker for each program of its plans. A plan
 // that can deadlock is refused before anything is started.
 func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (*Results, error) {
@@ -65,7 +86,7 @@ func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (
 	if err != nil {
 		return nil, err
 	}
-	r := &running{worker: w, exp: exp, dir: dir, launcher: launcher, timeout: opts.Timeout, progress: opts.Progress}
+	r := &running{worker: w, exp: exp, dir: dir, launcher: launcher, timeout: opts.Timeout, progress: opts.Progress, gone: -1}
 	if r.timeout <= 0 {
 		r.timeout = DefaultTimeout
 	}
@@ -82,6 +103,10 @@ func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (
 func runDir(dir string) (string, error) {
 	if dir == "" {
 		return os.MkdirTemp("", "mixdown-run-")
+	}
+	dir, err := filepath.Abs(dir) // the workers' launcher may start them elsewhere
+	if err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
@@ -100,6 +125,7 @@ type running struct {
 
 	control   *control
 	processes []*process
+	gone      int // the first worker found gone without a word, -1 when none was
 }
 
 func (r *running) workers() int { return len(r.exp.Plans[0].Workload.Programs) }
@@ -139,8 +165,8 @@ func (r *running) watch(ctx context.Context) error {
 		statuses := r.statuses()
 		if r.fault(statuses) != nil {
 			// A rank that is killed breaks its peers' connections before it is
-			// gone itself: look again once the dust has settled.
-			time.Sleep(settle)
+			// gone itself: look for it before believing what they say.
+			r.gone = r.firstGone()
 			statuses = r.statuses()
 			return r.fail(r.fault(statuses), statuses)
 		}
@@ -186,16 +212,19 @@ func (r *running) finished(statuses []Status) bool {
 // without a word was killed and is the cause; what others say about broken
 // connections is the consequence.
 func (r *running) fault(statuses []Status) error {
+	if r.gone >= 0 {
+		s := statuses[r.gone]
+		return fmt.Errorf("rank %d died (process %d) while %s%s", r.rank(r.gone), s.PID, s.State, r.exitOf(r.gone))
+	}
 	var failed error
 	for i, s := range statuses {
 		rank := r.rank(i)
 		switch {
-		case s.State == Finished:
 		case s.State == Failed && failed == nil:
 			failed = fmt.Errorf("rank %d failed: %s", rank, s.Message)
 		case s.State == Terminated && failed == nil:
 			failed = fmt.Errorf("rank %d was terminated", rank)
-		case s.State != NotStarted && s.State != Failed && s.State != Terminated && !alive(s.PID) && r.control.status(i).State == s.State:
+		case r.isGone(i):
 			return fmt.Errorf("rank %d died (process %d) while %s%s", rank, s.PID, s.State, r.exitOf(i))
 		}
 	}

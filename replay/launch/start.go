@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -29,10 +30,15 @@ var launchers = map[string]launcher{
 	mpich: {
 		program: "mpirun.mpich",
 		args: func(n int) []string {
-			return []string{"-np", strconv.Itoa(n), "-disable-auto-cleanup"}
+			return []string{"-np", strconv.Itoa(n)}
 		},
 	},
 }
+
+// lingering runs a worker below a shell that outlives it for a second when it
+// fails. The programs that start MPI ranks kill all of them as soon as one dies;
+// the second is for finding out which one it was.
+var lingering = []string{"/bin/sh", "-c", `"$@" || { s=$?; sleep 1; exit $s; }`, "mixdown"}
 
 // process is a started child: a worker, or the launcher of all workers.
 type process struct {
@@ -47,7 +53,7 @@ func (w Worker) start(name, dir, experiment, controlFile string, n int) ([]*proc
 	args := []string{"--experiment", experiment, "--control", controlFile, "--out", dir}
 	if name != direct {
 		l := launchers[name]
-		argv := append(l.args(n), append([]string{w.Path}, args...)...)
+		argv := slices.Concat(l.args(n), lingering, []string{w.Path}, args)
 		p, err := spawn(exec.Command(l.program, argv...), filepath.Join(dir, "stderr."+name), l.env)
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", l.program, err)

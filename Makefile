@@ -1,0 +1,57 @@
+# make demo runs the main job, make test passes the tests; both see to what
+# they need themselves.
+
+BIN     := bin
+BUILD   := build/native
+GO      := go
+JOBS    := $(shell nproc 2>/dev/null || echo 2)
+# The traces of other people that some tests read, when they are there.
+MIXDOWN_CORPUS ?= $(wildcard $(CURDIR)/../shared/traces)
+export MIXDOWN_CORPUS
+
+.PHONY: all deps build build-go build-native demo test bench lint generate clean
+
+all: build
+
+deps:
+	@scripts/deps.sh
+
+build: deps build-go build-native
+
+build-go:
+	$(GO) build -o $(BIN)/mixdown ./cmd/mixdown
+
+build-native:
+	@mkdir -p build
+	@cmake -S native -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release \
+		-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=$(CURDIR)/$(BIN) -DCMAKE_LIBRARY_OUTPUT_DIRECTORY=$(CURDIR)/$(BIN) \
+		-DMIXDOWN_TESTING=ON >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@cmake --build $(BUILD) -j $(JOBS) >>$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+
+# The main job on the traces in testdata: analyse, replay, print the speedups.
+demo: build
+	$(BIN)/mixdown backends
+	$(BIN)/mixdown analyze testdata/dp_moe_4rank
+	$(BIN)/mixdown replay testdata/dp_moe_4rank --iters 10 --mix '*=openmpi' --mix 'all_to_all=openmpi,all_to_allv=openmpi,*=gloo'
+
+test: build
+	@if [ -n "$(MIXDOWN_CORPUS)" ]; then echo "corpus: $(MIXDOWN_CORPUS)"; \
+	else echo "corpus: none (MIXDOWN_CORPUS is not set): the tests that need it are skipped"; fi
+	$(GO) vet ./...
+	$(GO) test -timeout 30m ./...
+
+bench: build
+	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
+
+lint:
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(GO) vet ./...
+	sh -n scripts/*.sh
+
+# Needs protoc, and protoc-gen-go of the version in go.mod.
+generate:
+	$(GO) build -o build/protoc-gen-go google.golang.org/protobuf/cmd/protoc-gen-go
+	protoc --plugin=build/protoc-gen-go -I replay/plan --go_out=replay/plan/planpb --go_opt=paths=source_relative replay/plan/plan.proto
+
+clean:
+	rm -rf $(BIN) build

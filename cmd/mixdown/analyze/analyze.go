@@ -1,0 +1,75 @@
+// Package analyze is the command "mixdown analyze".
+package analyze
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"mixdown/analyze/report"
+	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/input"
+)
+
+// Options are the dependencies and flags of the command.
+type Options struct {
+	Streams *cli.Streams
+	Input   input.Options
+	Format  string
+	Rows    int
+}
+
+// NewCmd makes the command; run replaces what it does in tests.
+func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: streams}
+	if run == nil {
+		run = Run
+	}
+	cmd := &cobra.Command{
+		Use:   "analyze INPUT...",
+		Short: "Where the time of every rank went, and which communication cost it",
+		Long: `Reads the profiler traces of a run, one file for each rank, and shows the time
+of every rank (computation, communication, how much of it is exposed, idle)
+and a table of all communication by group, operation, type and size.
+
+INPUT is files, folders or globs of Kineto traces as torch.profiler writes them
+(.json or .json.gz). Faults in the traces are repaired or left out, counted,
+and listed at the end; see "mixdown help diagnostics".`,
+		Example: `  mixdown analyze traces/
+  mixdown analyze 'run7/rank*.pt.trace.json.gz' --format json
+  mixdown analyze traces/ --execution-traces et/ --rows -1`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Input.Args = args
+			return run(cmd.Context(), opts)
+		},
+	}
+	opts.Input.AddFlags(cmd)
+	cli.FormatFlag(cmd, &opts.Format)
+	cmd.Flags().IntVar(&opts.Rows, "rows", report.DefaultRows, "rows of the communication table in text; negative shows all")
+	return cmd
+}
+
+// Run analyses the input and writes the result.
+func Run(ctx context.Context, opts *Options) error {
+	if err := cli.CheckFormat(opts.Format); err != nil {
+		return err
+	}
+	run, match, err := opts.Input.Load(ctx, opts.Streams)
+	if err != nil {
+		return err
+	}
+	a := report.Analyze(run, match)
+	if opts.Format == cli.JSON {
+		enc := json.NewEncoder(opts.Streams.Out)
+		enc.SetIndent("", " ")
+		err = enc.Encode(a)
+	} else {
+		err = a.WriteText(opts.Streams.Out, report.TextOptions{Rows: opts.Rows})
+	}
+	if err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return opts.Input.Refuse(&run.Diagnostics, &match.Diagnostics)
+}

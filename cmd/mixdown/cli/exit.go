@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"mixdown/ingest/chrome"
+	"mixdown/ingest/executiontrace"
+	"mixdown/ingest/kineto"
+	"mixdown/ingest/source"
+	"mixdown/replay/launch"
+	"mixdown/replay/mix"
+	"mixdown/replay/plan"
+)
+
+// ExitCode is what a process ends with; scripts rely on the numbers.
+type ExitCode int
+
+// The exit codes, as "mixdown help exit-codes" explains them.
+const (
+	Done         ExitCode = 0
+	Regression   ExitCode = 1
+	Usage        ExitCode = 2
+	Unreadable   ExitCode = 3
+	Inconclusive ExitCode = 4
+	ReplayFailed ExitCode = 5
+)
+
+// ErrUsage marks a command line that makes no sense.
+var ErrUsage = errors.New("usage")
+
+// ErrStrict: --strict was given and there are diagnostics.
+var ErrStrict = errors.New("strict")
+
+// codes maps what went wrong to the code; the first that matches counts.
+var codes = []struct {
+	err  error
+	code ExitCode
+}{
+	{ErrUsage, Usage},
+	{mix.ErrSyntax, Usage},
+	{mix.ErrNoRule, Usage},
+	{mix.ErrNoSubstitute, Usage},
+	{launch.ErrUnknownBackend, Usage},
+	{plan.ErrNoStep, Usage},
+	{plan.ErrNothingToReplay, Inconclusive},
+	{launch.ErrFailed, ReplayFailed},
+	{launch.ErrUnavailable, ReplayFailed},
+	{mix.ErrDeadlock, ReplayFailed},
+	{mix.ErrInvalidPlan, ReplayFailed},
+	{context.Canceled, ReplayFailed},
+	{ErrStrict, Unreadable},
+	{source.ErrNoTraces, Unreadable},
+	{source.ErrEmpty, Unreadable},
+	{source.ErrLimit, Unreadable},
+	{chrome.ErrNotJSON, Unreadable},
+	{chrome.ErrNotTrace, Unreadable},
+	{chrome.ErrExecutionTrace, Unreadable},
+	{kineto.ErrDuplicateRank, Unreadable},
+	{kineto.ErrNoRank, Unreadable},
+	{executiontrace.ErrNotExecutionTrace, Unreadable},
+}
+
+// CodeOf is the exit code for an error; errors that no rule knows come from
+// reading files.
+func CodeOf(err error) ExitCode {
+	if err == nil {
+		return Done
+	}
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return c.code
+		}
+	}
+	return Unreadable
+}

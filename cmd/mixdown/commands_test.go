@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// jsonCommand compares a value in JSON output: json FILE PATH VALUE. A path is
+// keys and indices with dots, * for all elements of a list, length for their
+// number.
+func jsonCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: json FILE PATH VALUE")
+	}
+	dec := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0])))
+	dec.UseNumber()
+	var v any
+	ts.Check(dec.Decode(&v))
+	values, err := find(v, strings.Split(args[1], "."))
+	ts.Check(err)
+	if len(values) == 0 {
+		ts.Fatalf("%s: no such value", args[1])
+	}
+	for _, got := range values {
+		data, err := json.Marshal(got)
+		ts.Check(err)
+		if (string(data) == args[2]) == neg {
+			ts.Fatalf("%s is %s, want %s (negated: %v)", args[1], data, args[2], neg)
+		}
+	}
+}
+
+func find(v any, path []string) ([]any, error) {
+	if len(path) == 0 {
+		return []any{v}, nil
+	}
+	switch x := v.(type) {
+	case map[string]any:
+		inner, ok := x[path[0]]
+		if !ok {
+			return nil, fmt.Errorf("no key %q", path[0])
+		}
+		return find(inner, path[1:])
+	case []any:
+		if path[0] == "length" {
+			return []any{len(x)}, nil
+		}
+		if path[0] != "*" {
+			i, err := strconv.Atoi(path[0])
+			if err != nil || i >= len(x) {
+				return nil, fmt.Errorf("no element %q of %d", path[0], len(x))
+			}
+			return find(x[i], path[1:])
+		}
+		var all []any
+		for _, e := range x {
+			values, err := find(e, path[1:])
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, values...)
+		}
+		return all, nil
+	}
+	return nil, fmt.Errorf("%q leads into %v", path[0], v)
+}
+
+// command makes a command of a script's words, in the script's environment.
+func command(ts *testscript.TestScript, words []string) (cmd *exec.Cmd, stdout, stderr *bytes.Buffer) {
+	path := filepath.Join(strings.Split(ts.Getenv("PATH"), string(os.PathListSeparator))[0], words[0])
+	cmd = exec.Command(path, words[1:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), "MIXDOWN_WORKER="+ts.Getenv("MIXDOWN_WORKER"), "PATH="+ts.Getenv("PATH"))
+	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	return cmd, stdout, stderr
+}
+
+// finish writes a command's output to the files stdout and stderr and compares
+// its exit code.
+func finish(ts *testscript.TestScript, cmd *exec.Cmd, stdout, stderr *bytes.Buffer, want string) {
+	ts.Check(os.WriteFile(ts.MkAbs("stdout"), stdout.Bytes(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs("stderr"), stderr.Bytes(), 0o644))
+	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != want {
+		ts.Fatalf("exit code %s, want %s\n%s%s", got, want, stdout.Bytes(), stderr.Bytes())
+	}
+}
+
+// exitCode runs a command and compares its exit code: exitcode CODE COMMAND...;
+// its output is in the files stdout and stderr.
+func exitCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exitcode CODE COMMAND...")
+	}
+	cmd, stdout, stderr := command(ts, args[1:])
+	_ = cmd.Run() // the code tells
+	finish(ts, cmd, stdout, stderr, args[0])
+}
+
+// workers lists the running workers whose files are below dir.
+func workers(dir string) (pids []int, ranks []string) {
+	found, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range found {
+		data, err := os.ReadFile(file)
+		args := strings.Split(string(data), "\x00")
+		if err != nil || filepath.Base(args[0]) != "mixdown-worker" || !strings.Contains(string(data), dir) {
+			continue
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		rank := ""
+		for i, a := range args {
+			if a == "--index" {
+				rank = args[i+1]
+			}
+		}
+		if env, err := os.ReadFile(filepath.Join(filepath.Dir(file), "environ")); err == nil && rank == "" {
+			for _, e := range strings.Split(string(env), "\x00") {
+				for _, name := range []string{"OMPI_COMM_WORLD_RANK=", "PMI_RANK="} {
+					if v, ok := strings.CutPrefix(e, name); ok {
+						rank = v
+					}
+				}
+			}
+		}
+		pids, ranks = append(pids, pid), append(ranks, rank)
+	}
+	return pids, ranks
+}
+
+// killWorker starts a replay and kills one rank's worker once all workers run:
+// killworker DIR RANK WORKERS CODE COMMAND..., where DIR is the replay's --keep.
+// The command must end within 30 s with the code.
+func killWorker(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 5 {
+		ts.Fatalf("usage: killworker DIR RANK WORKERS CODE COMMAND...")
+	}
+	dir, rank := ts.MkAbs(args[0]), args[1]
+	want, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	cmd, stdout, stderr := command(ts, args[4:])
+	ts.Check(cmd.Start())
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	pid := runningWorker(dir, rank, want)
+	if pid == 0 {
+		_ = cmd.Process.Kill()
+		<-done
+		ts.Fatalf("%d workers below %s did not run within a minute\n%s", want, dir, stderr.Bytes())
+	}
+	ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		_ = cmd.Process.Kill()
+		<-done
+		ts.Fatalf("still running 30 s after rank %s was killed\n%s", rank, stderr.Bytes())
+	}
+	finish(ts, cmd, stdout, stderr, args[3])
+}
+
+// runningWorker waits until all workers write results, and returns the process
+// of one rank; 0 when that takes more than a minute.
+func runningWorker(dir, rank string, want int) int {
+	deadline := time.Now().Add(60 * time.Second)
+	for time.Now().Before(deadline) {
+		pids, ranks := workers(dir)
+		results, _ := filepath.Glob(filepath.Join(dir, "run-*", "result.*.pb"))
+		if len(pids) >= want && len(results) == want {
+			time.Sleep(500 * time.Millisecond) // into the iterations
+			if i := slices.Index(ranks, rank); i >= 0 {
+				return pids[i]
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return 0
+}
+
+// noWorkers fails when a worker of the run is still there: noworkers DIR.
+func noWorkers(ts *testscript.TestScript, neg bool, args []string) {
+	if pids, _ := workers(ts.MkAbs(args[0])); len(pids) > 0 != neg {
+		ts.Fatalf("workers still running: %v", pids)
+	}
+}

@@ -1,0 +1,120 @@
+// Package replay is the command "mixdown replay".
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/input"
+	"mixdown/replay/launch"
+)
+
+// Options are the dependencies and flags of the command.
+type Options struct {
+	Streams *cli.Streams
+	Input   input.Options
+	Format  string
+
+	Mixes      []string
+	Map        []string
+	Step       string
+	Iterations int
+	Warmup     int
+	Spans      string
+	Timeout    time.Duration
+	Keep       string
+	Seed       uint64
+	NoVerify   bool
+}
+
+// NewCmd makes the command; run replaces what it does in tests.
+func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: streams}
+	if run == nil {
+		run = Run
+	}
+	cmd := &cobra.Command{
+		Use:   "replay INPUT...",
+		Short: "Run the traced communication again, with other backend mixes, and measure the speedups",
+		Long: `Rebuilds one training step from the traces (what each rank computed, when it
+issued which communication, what waited for it) and runs it on real
+communication libraries: once as traced, the baseline, and once for each --mix.
+All run in turns, iteration by iteration, and the data of every operation is
+checked. A speedup is measured against the baseline of the same run.
+
+Buffers are in host memory and computation is replaced by waiting, so that many
+ranks fit on few cores. Results say which library is faster for this job's
+communication on this machine's host memory; they say nothing about GPUs.
+
+A backend of the trace that can't run here (NCCL without a GPU) needs a
+substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
+		Example: `  mixdown replay traces/ --map nccl=gloo --mix '*=openmpi'
+  mixdown replay traces/ --mix 'all_to_all=openmpi,all_to_allv=openmpi,*=gloo' --iters 20
+  mixdown replay traces/ --mix 'all_reduce@>=1MiB=openmpi,*=gloo' --format json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Input.Args = args
+			return run(cmd.Context(), opts)
+		},
+	}
+	opts.Input.AddFlags(cmd)
+	cli.FormatFlag(cmd, &opts.Format)
+	f := cmd.Flags()
+	f.StringArrayVar(&opts.Mixes, "mix", nil, "a variant: which backend runs what, e.g. 'all_to_all=openmpi,*=gloo'; repeatable")
+	f.StringArrayVar(&opts.Map, "map", nil, "`TRACED=BACKEND` that stands in for a traced backend, e.g. nccl=gloo; repeatable")
+	f.StringVar(&opts.Step, "step", "", "step to replay: its number, or all; default the step of median length")
+	f.IntVar(&opts.Iterations, "iters", 10, "timed iterations of every plan")
+	f.IntVar(&opts.Warmup, "warmup", 2, "untimed iterations of every plan before them")
+	f.StringVar(&opts.Spans, "spans", "sleep", "how computation is replaced: sleep, or spin on a core")
+	f.DurationVar(&opts.Timeout, "timeout", launch.DefaultTimeout, "give up when no rank makes progress for so long")
+	f.StringVar(&opts.Keep, "keep", "", "`DIR` to keep the run's files in: plan, per-rank results, output of the workers")
+	f.Uint64Var(&opts.Seed, "seed", 1, "of the order in which plans take turns")
+	f.BoolVar(&opts.NoVerify, "no-verify", false, "skip the data check; results then say that they are not verified")
+	return cmd
+}
+
+// Run replays the input and writes the result.
+func Run(ctx context.Context, opts *Options) error {
+	if err := opts.check(); err != nil {
+		return err
+	}
+	e, err := opts.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.run(ctx); err != nil {
+		return err
+	}
+	if opts.Format == cli.JSON {
+		enc := json.NewEncoder(opts.Streams.Out)
+		enc.SetIndent("", " ")
+		err = enc.Encode(e.report)
+	} else {
+		err = e.report.WriteText(opts.Streams.Out)
+	}
+	if err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	if !opts.NoVerify && !e.report.Verified() {
+		return fmt.Errorf("%w: data differ: %s", launch.ErrFailed, e.wrong())
+	}
+	return nil
+}
+
+func (o *Options) check() error {
+	switch {
+	case o.Iterations < 1:
+		return fmt.Errorf("%w: --iters %d: expected at least 1", cli.ErrUsage, o.Iterations)
+	case o.Warmup < 0:
+		return fmt.Errorf("%w: --warmup %d: expected 0 or more", cli.ErrUsage, o.Warmup)
+	case o.Spans != "sleep" && o.Spans != "spin":
+		return fmt.Errorf("%w: --spans %q: known are sleep, spin", cli.ErrUsage, o.Spans)
+	case o.Timeout <= 0:
+		return fmt.Errorf("%w: --timeout %v: expected a positive time", cli.ErrUsage, o.Timeout)
+	}
+	return cli.CheckFormat(o.Format)
+}
