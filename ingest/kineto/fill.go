@@ -37,12 +37,23 @@ func (rd *reading) fill(op *comm.Operation, s facts) {
 	}
 	if op.Op == comm.AllToAllV && s.hasSplits {
 		// One side may be even, which the trace writes as an empty list.
-		op.InSplits = evenSplits(op.InSplits, op.In, group.Size)
-		op.OutSplits = evenSplits(op.OutSplits, op.Out, group.Size)
+		op.InSplits = evenSplits(rows(op.InSplits, op.In), op.In, group.Size)
+		op.OutSplits = evenSplits(rows(op.OutSplits, op.Out), op.Out, group.Size)
 		if sum(op.InSplits) != op.In || sum(op.OutSplits) != op.Out {
 			op.SplitsKnown, op.InSplits, op.OutSplits = false, nil, nil
 		}
 	}
+}
+
+// rows turns splits that count rows of the first dimension, as
+// all_to_all_single takes them, into elements. Splits that add up to the total
+// are elements already.
+func rows(splits []int64, total int64) []int64 {
+	n := sum(splits)
+	if n == 0 || n == total || total%n != 0 {
+		return splits
+	}
+	return scale(splits, total/n)
 }
 
 func evenSplits(splits []int64, total int64, n int) []int64 {

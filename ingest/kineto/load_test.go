@@ -155,6 +155,21 @@ func TestBatchedSendsShareOneKernel(t *testing.T) {
 	}
 }
 
+// TestSplitsOfMatrices: the record counts rows, the sizes are elements.
+func TestSplitsOfMatrices(t *testing.T) {
+	run, err := loadFiles(t, map[string]string{"rank3.json": traceOf(``, `
+{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":1,"tid":2,"ts":10,"dur":15,"args":{"Collective name":"all_to_allv","dtype":"Half","In msg nelems":24,"Out msg nelems":40,"In split size":"[1, 2]","Out split size":"[5, 0]","Group size":2,"Process Group Name":"2","Process Group Ranks":"[1, 3]"}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":2,"ts":15,"dur":3,"args":{"correlation":5}},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_SendRecv","pid":0,"tid":20,"ts":30,"dur":7,"args":{"correlation":5,"stream":20}}`)}, kineto.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := run.Ranks[0].Operations[0]
+	if op.Op != comm.AllToAllV || fmt.Sprint(op.InSplits, op.OutSplits) != "[8 16] [40 0]" {
+		t.Errorf("got %s with splits %v and %v, want elements", op.Op, op.InSplits, op.OutSplits)
+	}
+}
+
 // TestPeerInGroupRanks: before Src Rank and Dst Rank, Rank was the peer's
 // position in the group (pytorch#153819).
 func TestPeerInGroupRanks(t *testing.T) {

@@ -32,6 +32,9 @@ var launchers = map[string]launcher{
 		args: func(n int) []string {
 			return []string{"-np", strconv.Itoa(n)}
 		},
+		// All ranks are on this host. UCX's network transports would only add
+		// threads that wake up now and then.
+		env: []string{"UCX_TLS=self,sm"},
 	},
 }
 
@@ -81,7 +84,7 @@ func spawn(cmd *exec.Cmd, output string, env []string) (*process, error) {
 	}
 	defer f.Close() // the child has its own
 	cmd.Stdout, cmd.Stderr = f, f
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = slices.Concat(env, os.Environ()) // what the user sets counts
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, err

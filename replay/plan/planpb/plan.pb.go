@@ -548,7 +548,7 @@ type Transfer struct {
 	Send          bool                   `protobuf:"varint,1,opt,name=send,proto3" json:"send,omitempty"`   // else a receive
 	Peer          int32                  `protobuf:"varint,2,opt,name=peer,proto3" json:"peer,omitempty"`   // global rank
 	Count         int64                  `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"` // elements
-	Match         int64                  `protobuf:"varint,4,opt,name=match,proto3" json:"match,omitempty"` // the same number on the sending and the receiving side, unique among all transfers between the two ranks of the group
+	Match         int64                  `protobuf:"varint,4,opt,name=match,proto3" json:"match,omitempty"` // the same number on the sending and the receiving side, unique among all transfers between the two ranks of the group, below 2^62
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -613,21 +613,26 @@ func (x *Transfer) GetMatch() int64 {
 
 // Communication is one operation of one group as this rank takes part in it.
 type Communication struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Group           int32                  `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"` // index into Workload.groups
-	Seq             int64                  `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`     // position among the collectives of the group, from 0, the same on all members; point-to-point: 0
-	Op              Op                     `protobuf:"varint,3,opt,name=op,proto3,enum=mixdown.plan.v1.Op" json:"op,omitempty"`
-	Dtype           DType                  `protobuf:"varint,4,opt,name=dtype,proto3,enum=mixdown.plan.v1.DType" json:"dtype,omitempty"`
-	InCount         int64                  `protobuf:"varint,5,opt,name=in_count,json=inCount,proto3" json:"in_count,omitempty"`                         // elements this rank contributes
-	OutCount        int64                  `protobuf:"varint,6,opt,name=out_count,json=outCount,proto3" json:"out_count,omitempty"`                      // elements this rank receives
-	InSplits        []int64                `protobuf:"varint,7,rep,packed,name=in_splits,json=inSplits,proto3" json:"in_splits,omitempty"`               // all_to_allv: elements to each member, in group order
-	OutSplits       []int64                `protobuf:"varint,8,rep,packed,name=out_splits,json=outSplits,proto3" json:"out_splits,omitempty"`            // all_to_allv: elements from each member
-	SplitsEstimated bool                   `protobuf:"varint,9,opt,name=splits_estimated,json=splitsEstimated,proto3" json:"splits_estimated,omitempty"` // totals are the trace's, the single entries are estimated
-	Root            int32                  `protobuf:"varint,10,opt,name=root,proto3" json:"root,omitempty"`                                             // rooted operations: global rank
-	ReduceOp        ReduceOp               `protobuf:"varint,11,opt,name=reduce_op,json=reduceOp,proto3,enum=mixdown.plan.v1.ReduceOp" json:"reduce_op,omitempty"`
-	Transfers       []*Transfer            `protobuf:"bytes,12,rep,name=transfers,proto3" json:"transfers,omitempty"` // send, recv, batch
-	Blocking        bool                   `protobuf:"varint,13,opt,name=blocking,proto3" json:"blocking,omitempty"`  // the traced program waited for it at once
-	Backend         string                 `protobuf:"bytes,14,opt,name=backend,proto3" json:"backend,omitempty"`     // set in a plan, "" in a workload; for example "gloo"
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Group int32                  `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"` // index into Workload.groups
+	Seq   int64                  `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`     // position among the collectives of the group, from 0, the same on all members; point-to-point: 0
+	Op    Op                     `protobuf:"varint,3,opt,name=op,proto3,enum=mixdown.plan.v1.Op" json:"op,omitempty"`
+	Dtype DType                  `protobuf:"varint,4,opt,name=dtype,proto3,enum=mixdown.plan.v1.DType" json:"dtype,omitempty"`
+	// Where a rank has no part in one direction (the non-roots of a gather, the
+	// senders of a reduce) its count may be 0 or the full one. Of point-to-point
+	// they are the sums over the transfers, or 0.
+	InCount  int64 `protobuf:"varint,5,opt,name=in_count,json=inCount,proto3" json:"in_count,omitempty"`    // elements this rank contributes
+	OutCount int64 `protobuf:"varint,6,opt,name=out_count,json=outCount,proto3" json:"out_count,omitempty"` // elements this rank receives
+	// In group order. all_gatherv has out_splits only, reduce_scatterv in_splits
+	// only; when empty they follow from the other members' counts.
+	InSplits        []int64     `protobuf:"varint,7,rep,packed,name=in_splits,json=inSplits,proto3" json:"in_splits,omitempty"`               // all_to_allv: elements to each member
+	OutSplits       []int64     `protobuf:"varint,8,rep,packed,name=out_splits,json=outSplits,proto3" json:"out_splits,omitempty"`            // all_to_allv: elements from each member
+	SplitsEstimated bool        `protobuf:"varint,9,opt,name=splits_estimated,json=splitsEstimated,proto3" json:"splits_estimated,omitempty"` // totals are the trace's, the single entries are estimated
+	Root            int32       `protobuf:"varint,10,opt,name=root,proto3" json:"root,omitempty"`                                             // rooted operations: global rank
+	ReduceOp        ReduceOp    `protobuf:"varint,11,opt,name=reduce_op,json=reduceOp,proto3,enum=mixdown.plan.v1.ReduceOp" json:"reduce_op,omitempty"`
+	Transfers       []*Transfer `protobuf:"bytes,12,rep,name=transfers,proto3" json:"transfers,omitempty"` // send, recv, batch
+	Blocking        bool        `protobuf:"varint,13,opt,name=blocking,proto3" json:"blocking,omitempty"`  // the traced program waited for it at once
+	Backend         string      `protobuf:"bytes,14,opt,name=backend,proto3" json:"backend,omitempty"`     // set in a plan, "" in a workload; for example "gloo"
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1276,8 +1281,8 @@ func (x *Settings) GetSeed() uint64 {
 // Experiment is the worker's input file.
 type Experiment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	SchemaVersion uint32                 `protobuf:"varint,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"`
-	Plans         []*Plan                `protobuf:"bytes,2,rep,name=plans,proto3" json:"plans,omitempty"` // plans[0] is the baseline
+	SchemaVersion uint32                 `protobuf:"varint,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"` // 1
+	Plans         []*Plan                `protobuf:"bytes,2,rep,name=plans,proto3" json:"plans,omitempty"`                                       // plans[0] is the baseline
 	Settings      *Settings              `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

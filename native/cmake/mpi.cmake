@@ -1,0 +1,38 @@
+# The same source once for each MPI that is installed. They may be installed
+# side by side, so each is looked for by its own names and never as "mpi".
+
+# mixdown_mpi(NAME PKG_CONFIG_FILE HEADER_SUBFOLDERS LIBRARY_NAMES LIBRARY_SUBFOLDERS DEBIAN_PACKAGE)
+function(mixdown_mpi name pc header_folders library library_folders package)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(PC_${name} QUIET ${pc})
+  endif()
+  find_path(${name}_INCLUDE_DIR mpi.h
+    HINTS ${PC_${name}_INCLUDE_DIRS}
+    PATH_SUFFIXES ${header_folders}
+    PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE} /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} /usr/lib /usr/include
+    NO_DEFAULT_PATH)
+  find_library(${name}_LIBRARY ${library}
+    HINTS ${PC_${name}_LIBRARY_DIRS}
+    PATH_SUFFIXES ${library_folders}
+    PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE} /usr/lib
+    NO_DEFAULT_PATH)
+  if(NOT ${name}_INCLUDE_DIR OR NOT ${name}_LIBRARY)
+    message(STATUS "mixdown: backend ${name} is skipped: install ${package} to have it")
+    return()
+  endif()
+  message(STATUS "mixdown: backend ${name}: ${${name}_LIBRARY}")
+  mixdown_module(${name} modules/mpi_backend.cpp modules/mpi_communicator.cpp modules/mpi_types.cpp)
+  target_compile_definitions(mixdown_${name} PRIVATE
+    MIXDOWN_MPI_NAME="${name}" OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  target_include_directories(mixdown_${name} SYSTEM PRIVATE ${${name}_INCLUDE_DIR})
+  target_link_libraries(mixdown_${name} PRIVATE ${${name}_LIBRARY})
+endfunction()
+
+mixdown_mpi(openmpi ompi-c "openmpi/include" mpi "openmpi/lib;." libopenmpi-dev)
+mixdown_mpi(mpich mpich "mpich" mpich "." libmpich-dev)
+
+if(TARGET mixdown_mpich)
+  target_sources(mixdown_mpich PRIVATE modules/mpich_yield.cpp)
+  target_compile_definitions(mixdown_mpich PRIVATE MIXDOWN_MPI_YIELDS)
+  target_link_libraries(mixdown_mpich PRIVATE ${CMAKE_DL_LIBS})
+endif()

@@ -1,0 +1,37 @@
+find_package(Protobuf REQUIRED)
+
+set(plan_proto ${CMAKE_SOURCE_DIR}/../replay/plan/plan.proto)
+set(plan_dir ${CMAKE_BINARY_DIR}/plan)
+file(MAKE_DIRECTORY ${plan_dir})
+add_custom_command(
+  OUTPUT ${plan_dir}/plan.pb.cc ${plan_dir}/plan.pb.h
+  COMMAND ${Protobuf_PROTOC_EXECUTABLE} --proto_path=${CMAKE_SOURCE_DIR}/../replay/plan --cpp_out=${plan_dir} plan.proto
+  DEPENDS ${plan_proto}
+  VERBATIM)
+add_library(mixdown_plan STATIC ${plan_dir}/plan.pb.cc)
+target_include_directories(mixdown_plan SYSTEM PUBLIC ${plan_dir} ${Protobuf_INCLUDE_DIRS})
+target_link_libraries(mixdown_plan PUBLIC ${Protobuf_LIBRARIES} Threads::Threads)
+target_compile_options(mixdown_plan PRIVATE -w)
+
+add_executable(mixdown-worker
+  worker/arguments.cpp
+  worker/buffers.cpp
+  worker/check.cpp
+  worker/communicators.cpp
+  worker/compile.cpp
+  worker/control.cpp
+  worker/executor.cpp
+  worker/exit.cpp
+  worker/experiment.cpp
+  worker/main.cpp
+  worker/match.cpp
+  worker/modules.cpp
+  worker/oracle.cpp
+  worker/probe.cpp
+  worker/results.cpp
+  worker/run.cpp
+  worker/validate.cpp
+  worker/values.cpp
+  worker/watchdog.cpp)
+target_include_directories(mixdown-worker PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(mixdown-worker PRIVATE mixdown_plan ${CMAKE_DL_LIBS} Threads::Threads)

@@ -1,0 +1,97 @@
+// MPI, compiled once against each implementation's mpi.h. MIXDOWN_MPI_NAME is
+// the backend's name.
+#include <mpi.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "modules/mpi_communicator.h"
+#include "modules/mpi_types.h"
+
+namespace mixdown {
+namespace {
+
+class MpiBackend final : public Backend {
+ public:
+  std::string name() const override { return MIXDOWN_MPI_NAME; }
+
+  std::string version() const override {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "unknown";
+    // MPICH adds pages on how it was built; Open MPI counts the NUL in.
+    std::string line(text);
+    line = line.substr(0, line.find('\n'));
+    std::replace(line.begin(), line.end(), '\t', ' ');
+    return line;
+  }
+
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> notes = {
+        "blocking collectives; point-to-point with MPI_Isend and MPI_Irecv",
+        "avg is a sum and a local division",
+        "float16 and bfloat16 are reduced by a user-defined MPI_Op, and so is uint8 by min and max where the library "
+        "compares it as signed",
+    };
+#ifdef MIXDOWN_MPI_YIELDS
+    notes.push_back(
+        "gives up the processor while it polls when there are more ranks than cores; MIXDOWN_YIELD=0 or 1 overrides");
+#endif
+    return notes;
+  }
+
+  void init(const World& world) override {
+    int granted = MPI_THREAD_SINGLE;
+    mpi_check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted), "MPI_Init_thread");
+    if (granted < MPI_THREAD_MULTIPLE) {
+      throw std::runtime_error(name() + ": the library does not grant MPI_THREAD_MULTIPLE; use a build that does");
+    }
+    mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    mpi_check(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    int rank = 0;
+    int size = 0;
+    mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
+    mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+    if (size != world.size) {
+      throw std::runtime_error(name() + ": MPI started " + std::to_string(size) + " processes, the experiment has " +
+                               std::to_string(world.size) + " workers; start them with this library's own mpirun");
+    }
+    if (rank != world.rank) {
+      throw std::runtime_error(name() + ": MPI rank " + std::to_string(rank) + " is worker " +
+                               std::to_string(world.rank) + "; leave out --index under mpirun");
+    }
+    types_.create();
+    mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world_), "MPI_Comm_group");
+  }
+
+  std::unique_ptr<Communicator> group(const std::string&, const std::vector<int>& members) override {
+    MPI_Group subset = MPI_GROUP_NULL;
+    mpi_check(MPI_Group_incl(world_, static_cast<int>(members.size()), members.data(), &subset), "MPI_Group_incl");
+    MPI_Comm comm = MPI_COMM_NULL;
+    // Only the members call, one group after the other: one tag is enough.
+    mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, subset, 0, &comm), "MPI_Comm_create_group");
+    MPI_Group_free(&subset);
+    mpi_check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    return make_mpi_communicator(comm, types_);
+  }
+
+  void finalize() override {
+    MPI_Group_free(&world_);
+    types_.free();
+    mpi_check(MPI_Finalize(), "MPI_Finalize");
+  }
+
+ private:
+  MpiTypes types_;
+  MPI_Group world_ = MPI_GROUP_NULL;
+};
+
+Backend* create() { return new MpiBackend; }
+
+}  // namespace
+}  // namespace mixdown
+
+extern "C" const mixdown::Module* mixdown_module() {
+  static const mixdown::Module module{mixdown::kBackendAbi, MIXDOWN_MPI_NAME, "mpi", true, &mixdown::create};
+  return &module;
+}

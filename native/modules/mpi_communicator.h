@@ -1,0 +1,13 @@
+// One process group on MPI.
+#pragma once
+
+#include <memory>
+
+#include "modules/mpi_types.h"
+
+namespace mixdown {
+
+/// A communicator that owns `comm`. `types` outlives it.
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm, const MpiTypes& types);
+
+}  // namespace mixdown

@@ -1,0 +1,25 @@
+// The worker's command line.
+#pragma once
+
+#include <string>
+
+namespace mixdown {
+
+struct Arguments {
+  std::string experiment;
+  std::string control;
+  std::string out;
+  std::string modules;    ///< folder of the backend modules; by default that of the executable
+  std::string interface;  ///< network interface for backends without a launcher of their own
+  std::string probe;      ///< name of a backend to describe; nothing else is done then
+  int index = -1;         ///< this worker's position
+};
+
+/// Reads the command line and, for the index, the environment that mpirun
+/// sets. Throws std::invalid_argument.
+Arguments parse_arguments(int argc, char** argv);
+
+/// One screen of help.
+const char* usage();
+
+}  // namespace mixdown

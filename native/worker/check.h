@@ -1,0 +1,37 @@
+// The data check: fills inputs with known numbers and compares outputs.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "worker/operation.h"
+#include "worker/oracle.h"
+
+namespace mixdown {
+
+/// The check of one plan on one rank. Its streams use it at the same time.
+class Check {
+ public:
+  /// Before the operation: fills what it reads, and marks what it may write and
+  /// the guards around that.
+  void prepare(const Operation& operation, const Expectation& expectation, char* in, char* out);
+
+  /// After it: compares every element and the guards.
+  void inspect(int task, const Operation& operation, const Expectation& expectation, const char* out);
+
+  int64_t operations() const { return operations_; }
+  int64_t elements() const { return elements_; }
+
+  /// The first few wrong elements, in words.
+  const std::vector<std::string>& errors() const { return errors_; }
+
+ private:
+  std::mutex mutex_;
+  int64_t operations_ = 0;
+  int64_t elements_ = 0;
+  std::vector<std::string> errors_;
+};
+
+}  // namespace mixdown

@@ -1,0 +1,143 @@
+#include "worker/executor.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <exception>
+
+namespace mixdown {
+namespace {
+
+// A span this much ahead of the real clock is slept for at once, so that the
+// control file shows what is going on; less is left to the next communication.
+constexpr int64_t kMaxAhead = 1'000'000;  // ns
+
+}  // namespace
+
+Executor::Executor(Control& control, const std::vector<std::unique_ptr<Communicator>>& communicators,
+                   std::vector<StreamBuffers>& buffers, pb::SpanMode span_mode, size_t max_tasks)
+    : control_(control),
+      communicators_(communicators),
+      buffers_(buffers),
+      spin_(span_mode == pb::SPAN_MODE_SPIN),
+      times_(max_tasks),
+      ended_(new Event[max_tasks]),
+      turns_(new Event[communicators.size()]),
+      stream_ends_(buffers.size()) {
+  for (size_t s = 0; s < buffers.size(); ++s) threads_.emplace_back([this, s] { thread(static_cast<int>(s)); });
+}
+
+Executor::~Executor() {
+  quit_ = true;
+  go_.set(run_ + 1);
+  for (auto& thread : threads_) thread.join();
+}
+
+int64_t Executor::run(const Program& program, int64_t start, const Place& place, Check* check) {
+  program_ = &program;
+  check_ = check;
+  start_ = start + program.start_offset;
+  place_ = place;
+  ++run_;
+  for (size_t c = 0; c < communicators_.size(); ++c) turns_[c].reset(0);
+  running_.store(static_cast<int>(threads_.size()));
+  go_.set(run_);
+  if (!threads_.empty()) done_.wait(run_);
+  int64_t end = start_;
+  for (size_t s = 0; s < program.streams.size(); ++s) end = std::max(end, stream_ends_[s]);
+  return end;
+}
+
+void Executor::thread(int stream) {
+  const std::string name = "stream " + std::to_string(stream);
+  prctl(PR_SET_NAME, name.c_str());
+  for (uint32_t run = 1;; ++run) {
+    go_.wait(run);
+    if (quit_) return;
+    if (stream < static_cast<int>(program_->streams.size())) run_stream(stream);
+    if (running_.fetch_sub(1) == 1) done_.set(run);
+  }
+}
+
+void Executor::run_stream(int stream) {
+  int64_t ready = start_;  // virtual end of the stream's previous task
+  int current = -1;
+  try {
+    for (const int task : program_->streams[stream]) {
+      current = task;
+      const Step& step = program_->steps[task];
+      ready = await_dependencies(stream, task, step, ready);
+      Times& times = times_[task];
+      switch (step.kind) {
+        case Step::Kind::kWait:
+          times = {ready, ready};
+          break;
+        case Step::Kind::kSpan: {
+          const int64_t end = ready + (check_ == nullptr ? step.duration : 0);
+          times = {ready, end};
+          control_.set_stream(stream, task, StreamState::kSpan, ready);
+          if (spin_) {
+            spin_until(end);
+          } else if (end - now_ns() > kMaxAhead) {
+            sleep_until(end);
+          }
+          break;
+        }
+        case Step::Kind::kCommunication:
+          communicate(stream, task, step, ready);
+          break;
+      }
+      ready = times.end;
+      if (step.awaited) ended_[task].set(run_);
+      control_.count_task();
+    }
+    current = -1;
+    sleep_until(ready);
+  } catch (const std::exception& error) {
+    fail(error.what(), {place_.plan, place_.iteration, current});
+  } catch (...) {
+    fail("a backend threw something that is no std::exception", {place_.plan, place_.iteration, current});
+  }
+  stream_ends_[stream] = ready;
+  control_.set_stream(stream, -1, StreamState::kIdle, ready);
+}
+
+int64_t Executor::await_dependencies(int stream, int task, const Step& step, int64_t ready) {
+  for (const int dep : step.deps) {
+    if (!ended_[dep].is(run_)) {
+      control_.set_stream(stream, task, StreamState::kWaiting, now_ns());
+      ended_[dep].wait(run_);
+    }
+    ready = std::max(ready, times_[dep].end);
+  }
+  return ready;
+}
+
+void Executor::communicate(int stream, int task, const Step& step, int64_t ready) {
+  const Operation& operation = program_->operations[step.operation];
+  StreamBuffers& buffers = buffers_[stream];
+  if (check_ != nullptr) {
+    check_->prepare(operation, program_->expectations[step.operation], buffers.in.data(), buffers.out.data());
+  }
+  if (ready > now_ns()) {
+    control_.set_stream(stream, task, StreamState::kWaiting, now_ns());
+    sleep_until_exactly(ready);
+  }
+  Event* turn = operation.turn >= 0 ? &turns_[operation.communicator] : nullptr;
+  if (turn != nullptr && !turn->is(static_cast<uint32_t>(operation.turn))) {
+    control_.set_stream(stream, task, StreamState::kTurn, now_ns());
+    turn->wait(static_cast<uint32_t>(operation.turn));
+  }
+  Times& times = times_[task];
+  times.start = now_ns();
+  control_.set_stream(stream, task, StreamState::kCommunication, times.start);
+  execute(operation, *communicators_[operation.communicator], buffers.in.data(), buffers.out.data());
+  times.end = now_ns();
+  if (turn != nullptr) turn->set(static_cast<uint32_t>(operation.turn) + 1);
+  if (check_ != nullptr) {
+    check_->inspect(task, operation, program_->expectations[step.operation], buffers.out.data());
+    times.end = now_ns();
+  }
+}
+
+}  // namespace mixdown

@@ -1,0 +1,74 @@
+// A communication made ready to run: nothing is looked up or allocated any more.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mixdown/backend.h"
+#include "plan.pb.h"
+
+namespace mixdown {
+
+namespace pb = ::mixdown::plan::v1;
+
+/// One communication of this rank. Counts and ranks are as Communicator wants
+/// them.
+struct Operation {
+  pb::Op op = pb::OP_UNSPECIFIED;
+  DType dtype = DType::kUInt8;
+  ReduceOp reduce_op = ReduceOp::kSum;
+  int communicator = -1;  ///< index into the worker's communicators
+  int64_t turn = -1;      ///< position among this rank's collectives of the communicator; -1 for point-to-point
+  int64_t count = 0;
+  int root = -1;  ///< position in the group
+  std::vector<int64_t> in_counts;
+  std::vector<int64_t> out_counts;
+  std::vector<Transfer> transfers;  ///< buffers are null until bound
+  int64_t in_bytes = 0;             ///< of the stream's input buffer that it reads
+  int64_t out_bytes = 0;            ///< of the stream's output buffer that it writes
+};
+
+/// Points the transfers into the stream's buffers: sends and receives each lie one
+/// after the other.
+inline void bind(Operation& operation, char* in, char* out) {
+  for (Transfer& t : operation.transfers) {
+    char*& place = t.send ? in : out;
+    t.buffer = place;
+    place += t.count * size_of(operation.dtype);
+  }
+}
+
+/// Runs it.
+inline void execute(const Operation& o, Communicator& c, char* in, char* out) {
+  switch (o.op) {
+    case pb::OP_ALL_REDUCE:
+      return c.all_reduce(in, out, o.count, o.dtype, o.reduce_op);
+    case pb::OP_REDUCE:
+      return c.reduce(in, o.out_bytes > 0 ? out : nullptr, o.count, o.dtype, o.reduce_op, o.root);
+    case pb::OP_BROADCAST:
+      // In place: the root's input is what the others get.
+      return c.broadcast(o.in_bytes > 0 ? in : out, o.count, o.dtype, o.root);
+    case pb::OP_ALL_GATHER:
+      return c.all_gather(in, out, o.count, o.dtype);
+    case pb::OP_ALL_GATHERV:
+      return c.all_gatherv(in, out, o.out_counts.data(), o.dtype);
+    case pb::OP_REDUCE_SCATTER:
+      return c.reduce_scatter(in, out, o.count, o.dtype, o.reduce_op);
+    case pb::OP_REDUCE_SCATTERV:
+      return c.reduce_scatterv(in, out, o.in_counts.data(), o.dtype, o.reduce_op);
+    case pb::OP_ALL_TO_ALL:
+      return c.all_to_all(in, out, o.count, o.dtype);
+    case pb::OP_ALL_TO_ALLV:
+      return c.all_to_allv(in, o.in_counts.data(), out, o.out_counts.data(), o.dtype);
+    case pb::OP_GATHER:
+      return c.gather(in, o.out_bytes > 0 ? out : nullptr, o.count, o.dtype, o.root);
+    case pb::OP_SCATTER:
+      return c.scatter(o.in_bytes > 0 ? in : nullptr, out, o.count, o.dtype, o.root);
+    case pb::OP_BARRIER:
+      return c.barrier();
+    default:
+      return c.batch(o.transfers.data(), o.transfers.size(), o.dtype);
+  }
+}
+
+}  // namespace mixdown

@@ -1,0 +1,117 @@
+#include "worker/oracle.h"
+
+#include "worker/ops.h"
+
+namespace mixdown {
+namespace {
+
+Pattern pattern_of(const pb::Communication& c) {
+  if (!reduces(c.op())) return Pattern::kMove;
+  switch (c.reduce_op()) {
+    case pb::REDUCE_OP_MIN:
+    case pb::REDUCE_OP_MAX:
+      return Pattern::kCompare;
+    case pb::REDUCE_OP_PROD:
+      return Pattern::kMultiply;
+    default:
+      return Pattern::kAdd;
+  }
+}
+
+// Numbers that tell operations apart; equal on all members.
+uint64_t collective_number(const pb::Communication& c) {
+  return (static_cast<uint64_t>(c.group()) << 40) ^ static_cast<uint64_t>(c.seq());
+}
+uint64_t transfer_number(const pb::Communication& c, const pb::Transfer& t) {
+  return (uint64_t{1} << 63) ^ (static_cast<uint64_t>(c.group()) << 40) ^ static_cast<uint64_t>(t.match()) ^
+         (static_cast<uint64_t>(t.count()) << 20);
+}
+
+void expect_transfers(const pb::Communication& c, int rank, Expectation& e) {
+  for (const auto& t : c.transfers()) {
+    if (t.send()) {
+      e.input.push_back({rank, transfer_number(c, t), 0, t.count()});
+    } else {
+      e.moved.push_back({t.peer(), transfer_number(c, t), 0, t.count()});
+    }
+  }
+}
+
+}  // namespace
+
+Expectation expect(const pb::Communication& c, int rank, const Groups& groups, const Match& match) {
+  Expectation e;
+  e.pattern = pattern_of(c);
+  if (point_to_point(c.op())) {
+    expect_transfers(c, rank, e);
+    return e;
+  }
+  const int group = c.group();
+  const int size = groups.size(group);
+  const int self = groups.position(group, rank);
+  e.member = self;
+  const uint64_t number = collective_number(c);
+  const auto& views = match.members(c);
+  const auto take = [&](int member, int64_t offset, int64_t length) {
+    e.moved.push_back({groups.rank(group, member), number, offset, length});
+  };
+  const auto reduce = [&](int64_t offset, int64_t length) {
+    e.operation = number;
+    e.reduced_offset = offset;
+    e.reduced_length = length;
+    for (int m = 0; m < size; ++m) e.members.push_back(groups.rank(group, m));
+  };
+  int64_t input = c.in_count();
+  switch (c.op()) {
+    case pb::OP_ALL_REDUCE:
+      reduce(0, c.in_count());
+      break;
+    case pb::OP_REDUCE:
+      if (rank == c.root()) reduce(0, c.in_count());
+      break;
+    case pb::OP_BROADCAST:
+      if (rank != c.root()) {
+        take(groups.position(group, c.root()), 0, c.out_count());
+        input = 0;
+      }
+      break;
+    case pb::OP_ALL_GATHER:
+    case pb::OP_ALL_GATHERV:
+      for (int m = 0; m < size; ++m) take(m, 0, views[m]->in_count());
+      break;
+    case pb::OP_REDUCE_SCATTER:
+    case pb::OP_REDUCE_SCATTERV: {
+      int64_t offset = 0;
+      for (int m = 0; m < self; ++m) offset += views[m]->out_count();
+      reduce(offset, c.out_count());
+      break;
+    }
+    case pb::OP_ALL_TO_ALL: {
+      const int64_t block = c.in_count() / size;
+      for (int m = 0; m < size; ++m) take(m, self * block, block);
+      break;
+    }
+    case pb::OP_ALL_TO_ALLV:
+      for (int m = 0; m < size; ++m) {
+        int64_t offset = 0;
+        for (int before = 0; before < self; ++before) offset += views[m]->in_splits(before);
+        take(m, offset, views[m]->in_splits(self));
+      }
+      break;
+    case pb::OP_GATHER:
+      if (rank == c.root()) {
+        for (int m = 0; m < size; ++m) take(m, 0, views[m]->in_count());
+      }
+      break;
+    case pb::OP_SCATTER:
+      take(groups.position(group, c.root()), self * c.out_count(), c.out_count());
+      if (rank != c.root()) input = 0;
+      break;
+    default:
+      input = 0;  // barrier
+  }
+  e.input.push_back({rank, number, 0, input});
+  return e;
+}
+
+}  // namespace mixdown

@@ -1,0 +1,239 @@
+#include "worker/run.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <numeric>
+#include <random>
+#include <set>
+#include <stdexcept>
+
+#include "worker/communicators.h"
+#include "worker/executor.h"
+#include "worker/exit.h"
+#include "worker/experiment.h"
+#include "worker/results.h"
+#include "worker/validate.h"
+#include "worker/watchdog.h"
+
+namespace mixdown {
+namespace {
+
+// Everything a run needs, in the order in which it comes to be.
+class Worker {
+ public:
+  Worker(const Arguments& arguments, Control& control, Results& results)
+      : arguments_(arguments), control_(control), results_(results), modules_(arguments.modules) {}
+
+  void prepare();
+  void connect_all();
+  void verify();
+  void warm_up();
+  void measure_all();
+  void finish();
+
+ private:
+  const pb::Settings& settings() const { return experiment_.settings(); }
+  int plans() const { return experiment_.plans_size(); }
+  void step(WorkerState state, int plan, int iteration, Check* check);
+  void record(int plan, int iteration);
+
+  const Arguments& arguments_;
+  Control& control_;
+  Results& results_;
+  Modules modules_;
+  pb::Experiment experiment_;
+  std::vector<Groups> groups_;
+  std::vector<CommunicatorKey> keys_;
+  std::vector<Program> programs_;  // this worker's, one for each plan
+  std::vector<StreamBuffers> buffers_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+  std::unique_ptr<Executor> executor_;
+  int64_t margin_ = 0;
+  int64_t start_ = 0;
+  int64_t end_ = 0;
+};
+
+void Worker::prepare() {
+  experiment_ = load_experiment(arguments_.experiment);
+  validate(experiment_, control_.workers());
+  results_.set_rank(experiment_.plans(0).workload().programs(arguments_.index).rank());
+  const CommunicatorTable table(experiment_);
+  keys_ = table.keys();
+  groups_.reserve(plans());
+  // Of all workers: they share this machine's memory.
+  std::vector<BufferSizes> sizes(control_.workers());
+  for (int p = 0; p < plans(); ++p) {
+    const pb::Plan& plan = experiment_.plans(p);
+    groups_.emplace_back(plan.workload());
+    const Match match(plan, p, groups_.back());
+    programs_.push_back(compile(plan, p, arguments_.index, groups_.back(), match, table, settings().verify()));
+    for (int w = 0; w < control_.workers(); ++w) {
+      measure(plan.workload().programs(w), groups_.back(), match, sizes[w]);
+    }
+  }
+  double all = 0;
+  for (const auto& s : sizes) all += static_cast<double>(s.total());
+  buffers_ = allocate(sizes[arguments_.index], all < 9e18 ? static_cast<int64_t>(all) : INT64_MAX);
+  for (Program& program : programs_) {
+    for (const Step& step : program.steps) {
+      if (step.operation < 0) continue;
+      StreamBuffers& b = buffers_[step.stream];
+      bind(program.operations[step.operation], b.in.data(), b.out.data());
+    }
+  }
+}
+
+void Worker::connect_all() {
+  control_.set_state(WorkerState::kConnecting, 0, 0);
+  std::set<std::string> names;
+  for (const auto& key : keys_) names.insert(key.backend);
+  std::vector<pb::BackendInfo> infos;
+  for (const auto& name : names) {
+    Backend& backend = modules_.load(name);
+    pb::BackendInfo info;
+    info.set_name(backend.name());
+    info.set_version(backend.version());
+    for (const auto& note : backend.notes()) info.add_notes(note);
+    infos.push_back(info);
+  }
+  results_.write_header(infos);
+  World world;
+  world.rank = arguments_.index;
+  world.size = control_.workers();
+  world.interface = arguments_.interface;
+  world.rendezvous = arguments_.out + "/rendezvous";
+  if (world.rank == 0) {
+    // What an earlier run in this folder left would lead into nowhere. The others
+    // wait for this: connecting begins with a barrier.
+    std::filesystem::remove_all(world.rendezvous);
+    std::filesystem::create_directories(world.rendezvous);
+  }
+  communicators_ = connect(modules_, world, keys_, groups_[0], programs_, control_);
+  // Libraries like to have handlers of their own.
+  handle_exits(&control_, &results_);
+
+  size_t tasks = 0;
+  for (const Program& program : programs_) tasks = std::max(tasks, program.steps.size());
+  executor_ = std::make_unique<Executor>(control_, communicators_, buffers_, settings().span_mode(), tasks);
+  control_.set_streams(static_cast<int>(buffers_.size()));
+  // Time for all workers, and all their streams, to wake up after the barrier:
+  // they may have to take turns on few cores.
+  margin_ = 300'000 + 60'000 * int64_t{control_.workers()};
+}
+
+// One run of one plan, together with all other workers.
+void Worker::step(WorkerState state, int plan, int iteration, Check* check) {
+  control_.set_state(state, plan, iteration);
+  start_ = control_.barrier(margin_);
+  end_ = executor_->run(programs_[plan], start_, {plan, iteration, -1}, check);
+}
+
+void Worker::verify() {
+  if (!settings().verify()) return;
+  for (int p = 0; p < plans(); ++p) {
+    Check check;
+    step(WorkerState::kVerifying, p, 0, &check);
+    pb::Record record;
+    pb::Verification* verification = record.mutable_verification();
+    verification->set_plan(p);
+    verification->set_operations(check.operations());
+    verification->set_elements(check.elements());
+    for (const auto& error : check.errors()) verification->add_errors(error);
+    results_.write(record);
+    programs_[p].expectations.clear();
+  }
+  // Timed passes send zeros.
+  for (auto& b : buffers_) {
+    b.in.clear();
+    b.out.clear();
+  }
+}
+
+void Worker::warm_up() {
+  for (int i = 0; i < settings().warmup(); ++i) {
+    for (int p = 0; p < plans(); ++p) step(WorkerState::kWarmingUp, p, i, nullptr);
+  }
+}
+
+// Interleaved, in an order that is new for each iteration and the same on all
+// workers: what changes slowly on the machine then hits all plans alike.
+void Worker::measure_all() {
+  std::mt19937_64 random(settings().seed());
+  std::vector<int> order(plans());
+  std::iota(order.begin(), order.end(), 0);
+  for (int i = 0; i < settings().iterations(); ++i) {
+    for (size_t n = order.size(); n > 1; --n) std::swap(order[n - 1], order[random() % n]);
+    for (const int p : order) {
+      step(WorkerState::kTimed, p, i, nullptr);
+      record(p, i);
+    }
+  }
+}
+
+void Worker::record(int plan, int iteration) {
+  pb::Record record;
+  pb::Iteration* entry = record.mutable_iteration();
+  entry->set_plan(plan);
+  entry->set_iteration(iteration);
+  entry->set_start_ns(start_);
+  entry->set_end_ns(end_);
+  if (iteration < settings().samples()) {
+    for (size_t t = 0; t < programs_[plan].steps.size(); ++t) {
+      pb::TaskTime* time = entry->add_tasks();
+      time->set_task(static_cast<int32_t>(t));
+      time->set_start_ns(executor_->times()[t].start);
+      time->set_end_ns(executor_->times()[t].end);
+    }
+  }
+  results_.write(record);
+}
+
+void Worker::finish() {
+  executor_.reset();
+  pb::Record record;
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  record.mutable_footer()->set_max_rss_bytes(int64_t{usage.ru_maxrss} * 1024);
+  results_.write(record);
+  // Nobody takes a connection away while another still uses it.
+  control_.barrier(0);
+  communicators_.clear();
+  for (auto& [name, backend] : modules_) backend->finalize();
+  modules_.clear();
+  control_.set_state(WorkerState::kFinished, 0, 0);
+}
+
+}  // namespace
+
+int run(const Arguments& arguments) {
+  std::unique_ptr<Control> control;
+  std::unique_ptr<Results> results;
+  try {
+    control = std::make_unique<Control>(arguments.control, arguments.index);
+    handle_exits(control.get(), nullptr);
+    results = std::make_unique<Results>(arguments.out, arguments.index);
+    handle_exits(control.get(), results.get());
+    prctl(PR_SET_TIMERSLACK, 1);  // threads made from here on inherit it
+    Watchdog watchdog(*control);
+    Worker worker(arguments, *control, *results);
+    worker.prepare();
+    worker.connect_all();
+    worker.verify();
+    worker.warm_up();
+    worker.measure_all();
+    worker.finish();
+    // What the handlers use goes away now; a signal may still come.
+    handle_exits(nullptr, nullptr);
+    return kDone;
+  } catch (const std::exception& error) {
+    fail(error.what(), Place{});
+  } catch (...) {
+    fail("something that is no std::exception was thrown", Place{});
+  }
+}
+
+}  // namespace mixdown

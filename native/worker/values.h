@@ -1,0 +1,48 @@
+// The numbers that the data check sends, and how they look in each dtype.
+#pragma once
+
+#include <cstdint>
+
+#include "mixdown/backend.h"
+
+namespace mixdown {
+
+/// What happens to the data decides which values are exact in every dtype.
+enum class Pattern {
+  kMove,     ///< copied: the whole range that is exact
+  kAdd,      ///< summed over up to any number of members: small integers
+  kCompare,  ///< minimum or maximum
+  kMultiply  ///< product: mostly 1 and -1, few 2s
+};
+
+/// The numbers of one contribution: a function of who sends, in which operation,
+/// and the position in that sender's input.
+class Values {
+ public:
+  /// `rank` is global, `member` the position in the group, `operation` tells
+  /// operations apart.
+  Values(Pattern pattern, DType dtype, int rank, int member, uint64_t operation);
+
+  int64_t at(int64_t index) const;
+
+ private:
+  Pattern pattern_;
+  DType dtype_;
+  int member_;
+  uint64_t seed_;
+};
+
+/// Writes an integer as one element. It must be exact in the dtype; integer types
+/// wrap.
+void store(DType dtype, void* buffer, int64_t index, int64_t value);
+
+/// Reads an element. Every value of every dtype but large int64 is exact.
+double load(DType dtype, const void* buffer, int64_t index);
+
+/// `value` as an integer dtype would hold it after wrapping; itself for floats.
+int64_t wrap(DType dtype, int64_t value);
+
+/// Distance between 1 and the next larger number; 0 for integers.
+double epsilon(DType dtype);
+
+}  // namespace mixdown
