@@ -11,6 +11,7 @@ import (
 	"mixdown/replay/launch"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
+	"mixdown/replay/schedule"
 )
 
 // ExitCode is what a process ends with; scripts rely on the numbers.
@@ -43,6 +44,7 @@ var codes = []struct {
 	{mix.ErrNoSubstitute, Usage},
 	{launch.ErrUnknownBackend, Usage},
 	{plan.ErrNoStep, Usage},
+	{schedule.ErrSpec, Usage},
 	{plan.ErrNothingToReplay, Inconclusive},
 	{launch.ErrFailed, ReplayFailed},
 	{launch.ErrUnavailable, ReplayFailed},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/replay/schedule"
 )
 
 //go:embed topics/*.txt
@@ -20,13 +21,30 @@ var topics = []struct{ name, short string }{
 	{"mix", "The language of backend mixes"},
 	{"metrics", "What every number means and how it is computed"},
 	{"schema", "The fields of the JSON outputs"},
+	{"schedules", "The pipeline schedules and their keys"},
 	{"diagnostics", "What the diagnostics mean and what to do about them"},
 }
 
-// Topic returns the text of a page.
+// Topic returns the text of a page. The schedules describe themselves.
 func Topic(name string) (string, error) {
 	data, err := files.ReadFile("topics/" + name + ".txt")
-	return string(data), err
+	text := string(data)
+	if name == "schedules" {
+		text = strings.Replace(text, "SCHEDULES\n", listSchedules(), 1)
+	}
+	return text, err
+}
+
+func listSchedules() string {
+	var b strings.Builder
+	for _, d := range schedule.Known() {
+		fmt.Fprintf(&b, "  %s", d.Name)
+		if len(d.Aliases) > 0 {
+			fmt.Fprintf(&b, " (also %s)", strings.Join(d.Aliases, ", "))
+		}
+		fmt.Fprintf(&b, "\n      %s\n      source: %s\n      keys: %s\n      e.g. %s\n", d.Summary, d.Source, strings.Join(d.Keys, ", "), d.Example)
+	}
+	return b.String()
 }
 
 // AddTopics adds the pages to the command tree.
