@@ -31,8 +31,8 @@ build-native:
 # The main job on the traces in testdata: analyse, replay, print the speedups.
 demo: build
 	$(BIN)/mixdown backends
-	$(BIN)/mixdown analyze testdata/dp_moe_4rank
-	$(BIN)/mixdown replay testdata/dp_moe_4rank --iters 10 --mix '*=openmpi' --mix 'all_to_all=openmpi,all_to_allv=openmpi,*=gloo'
+	$(BIN)/mixdown analyze 'testdata/dp_moe_4rank/rank*.gz'
+	$(BIN)/mixdown replay 'testdata/dp_moe_4rank/rank*.gz' --iters 10 --mix '*=openmpi' --mix 'all_to_all=openmpi,all_to_allv=openmpi,*=gloo'
 
 test: build
 	@if [ -n "$(MIXDOWN_CORPUS)" ]; then echo "corpus: $(MIXDOWN_CORPUS)"; \

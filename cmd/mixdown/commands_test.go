@@ -87,10 +87,10 @@ func command(ts *testscript.TestScript, words []string) (cmd *exec.Cmd, stdout, 
 	return cmd, stdout, stderr
 }
 
-// finish writes a command's output to the files stdout and stderr and compares
+// finish writes a command's output to the files output and stderr and compares
 // its exit code.
 func finish(ts *testscript.TestScript, cmd *exec.Cmd, stdout, stderr *bytes.Buffer, want string) {
-	ts.Check(os.WriteFile(ts.MkAbs("stdout"), stdout.Bytes(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs("output"), stdout.Bytes(), 0o644))
 	ts.Check(os.WriteFile(ts.MkAbs("stderr"), stderr.Bytes(), 0o644))
 	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != want {
 		ts.Fatalf("exit code %s, want %s\n%s%s", got, want, stdout.Bytes(), stderr.Bytes())
@@ -98,7 +98,7 @@ func finish(ts *testscript.TestScript, cmd *exec.Cmd, stdout, stderr *bytes.Buff
 }
 
 // exitCode runs a command and compares its exit code: exitcode CODE COMMAND...;
-// its output is in the files stdout and stderr.
+// its output is in the files output and stderr.
 func exitCode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exitcode CODE COMMAND...")
@@ -138,13 +138,15 @@ func workers(dir string) (pids []int, ranks []string) {
 	return pids, ranks
 }
 
-// killWorker starts a replay and kills one rank's worker once all workers run:
-// killworker DIR RANK WORKERS CODE COMMAND..., where DIR is the replay's --keep.
-// The command must end within 30 s with the code.
+// killWorker starts a replay and sends a signal to one rank's worker once all
+// workers run: killworker KILL|STOP DIR RANK WORKERS CODE COMMAND..., where DIR
+// is the replay's --keep. The command must end within 30 s with the code.
 func killWorker(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 5 {
-		ts.Fatalf("usage: killworker DIR RANK WORKERS CODE COMMAND...")
+	if neg || len(args) < 6 {
+		ts.Fatalf("usage: killworker KILL|STOP DIR RANK WORKERS CODE COMMAND...")
 	}
+	signal := map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP}[args[0]]
+	args = args[1:]
 	dir, rank := ts.MkAbs(args[0]), args[1]
 	want, err := strconv.Atoi(args[2])
 	ts.Check(err)
@@ -158,13 +160,13 @@ func killWorker(ts *testscript.TestScript, neg bool, args []string) {
 		<-done
 		ts.Fatalf("%d workers below %s did not run within a minute\n%s", want, dir, stderr.Bytes())
 	}
-	ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+	ts.Check(syscall.Kill(pid, signal))
 	select {
 	case <-done:
 	case <-time.After(30 * time.Second):
 		_ = cmd.Process.Kill()
 		<-done
-		ts.Fatalf("still running 30 s after rank %s was killed\n%s", rank, stderr.Bytes())
+		ts.Fatalf("still running 30 s after the signal to rank %s\n%s", rank, stderr.Bytes())
 	}
 	finish(ts, cmd, stdout, stderr, args[3])
 }

@@ -39,6 +39,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MIXDOWN_WORKER", worker)
+			env.Setenv("BIN", filepath.Dir(worker))
 			env.Setenv("TESTDATA", filepath.Join(repository, "testdata"))
 			env.Setenv("CORPUS", os.Getenv("MIXDOWN_CORPUS"))
 			env.Setenv("HOME", env.WorkDir)
