@@ -57,6 +57,7 @@ type Operation struct {
 	End      int64  // ns
 	Stream   string // the device stream or worker thread it ran on
 	Name     string // of the event the times come from
+	Module   string // the innermost nn.Module that issued it, where the trace has modules
 	Offset   int64  // byte offset of that event in the file
 	RecordFn int64  // "Record function id" of its record_param_comms, 0 when absent
 	Event    int    // index of the event the times come from in the rank's events

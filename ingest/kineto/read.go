@@ -68,7 +68,7 @@ func (rd *reading) add(ev *chrome.Event) {
 	row := trace.Row{
 		Name: rd.rank.Names.Intern(ev.Name), Category: category,
 		Thread: rd.thread(ev), TS: ev.TS, Offset: ev.Offset,
-		Correlation: trace.NoID, External: trace.NoID, Stream: trace.NoStream, Device: -1,
+		Correlation: trace.NoID, Stream: trace.NoStream, Device: -1,
 	}
 	if ev.HasDur {
 		row.Dur = max(ev.Dur, 0)
@@ -102,10 +102,6 @@ func (rd *reading) readDeviceArgs(ev *chrome.Event, row *trace.Row) {
 		case "correlation":
 			if n, ok := v.Int(); ok {
 				row.Correlation = n
-			}
-		case "External id", "external id":
-			if n, ok := v.Int(); ok {
-				row.External = n
 			}
 		case "stream":
 			if n, ok := v.Int(); ok {

@@ -28,7 +28,7 @@ func (c Category) OnDevice() bool {
 // NoStream marks events that belong to no device stream; stream 0 is valid.
 const NoStream = int64(-1) << 62
 
-// NoID marks a correlation or an external id that the event does not have.
+// NoID marks a correlation that the event does not have.
 const NoID = int64(-1) << 62
 
 // ThreadID is an interned (process, thread) pair of one rank.
@@ -48,21 +48,22 @@ type Events struct {
 	Dur         []int64 // ns, 0 for instants
 	Offset      []int64 // of the event in the decompressed file
 	Correlation []int64 // joins a launch and what it launched, NoID when absent
-	External    []int64 // "External id", NoID when absent
 	Stream      []int64 // device stream, NoStream when absent
 	Device      []int32 // device index, -1 when absent
+	Phase       []Phase // of device events and communication records
 }
 
 // Row is one event, to append to or read from Events.
 type Row struct {
-	Name                  NameID
-	Category              Category
-	Thread                ThreadID
-	TS, Dur               int64
-	Offset                int64
-	Correlation, External int64
-	Stream                int64
-	Device                int32
+	Name        NameID
+	Category    Category
+	Thread      ThreadID
+	TS, Dur     int64
+	Offset      int64
+	Correlation int64
+	Stream      int64
+	Device      int32
+	Phase       Phase
 }
 
 // Append adds an event and returns its index.
@@ -74,9 +75,9 @@ func (e *Events) Append(r Row) int {
 	e.Dur = append(e.Dur, r.Dur)
 	e.Offset = append(e.Offset, r.Offset)
 	e.Correlation = append(e.Correlation, r.Correlation)
-	e.External = append(e.External, r.External)
 	e.Stream = append(e.Stream, r.Stream)
 	e.Device = append(e.Device, r.Device)
+	e.Phase = append(e.Phase, r.Phase)
 	return len(e.Name) - 1
 }
 

@@ -6,10 +6,12 @@ trace says.
 """
 
 import contextlib
+import dataclasses
 import functools
 import json
 import os
 import platform
+import sys
 import tempfile
 import time
 
@@ -22,7 +24,26 @@ from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, sc
 import sanitize
 
 WORLD = 4
-WAIT, WARMUP, ACTIVE = 1, 2, 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a program is run and profiled, and what is kept of it."""
+
+    world: int = WORLD
+    wait: int = 1
+    warmup: int = 2
+    active: int = 3
+    shapes: bool = True
+    stacks: tuple = ()  # the ranks that record stacks, which are most of a trace
+    execution_trace: bool = False
+    keep: tuple = ()  # the ranks whose trace and truth are kept; empty for all
+    start_method: str = "spawn"
+
+
+# Two steps of a program, with and without shapes and stacks.
+FULL = Settings(warmup=1, active=2, shapes=True, stacks=(0,))
+BARE = Settings(warmup=1, active=2, shapes=False)
 
 
 def dtype_name(tensor):
@@ -35,11 +56,12 @@ class Recorder:
     Times are nanoseconds of time.perf_counter_ns since the start of the step.
     """
 
-    def __init__(self):
+    def __init__(self, extra):
+        self.extra = extra  # folder for other files that a program leaves in its set
         self.steps = []
         self.current = None
-        self.batch = None
-        self.batches = 0
+        self.within = False
+        self.grouped = {}
         self.works = {}
 
     # Steps
@@ -50,7 +72,7 @@ class Recorder:
         self.current = {"profiler_step": number, "start_unix_ns": time.time_ns(), "wall_ns": None,
                         "calls": [], "waits": [], "spans": []}
         self.origin = time.perf_counter_ns()
-        self.batches = 0
+        self.numbers = {"batch": 0, "coalesced": 0}
         self.works.clear()
         yield
         self.current["wall_ns"] = self.now()
@@ -73,13 +95,24 @@ class Recorder:
     def install(self):
         """Replaces the communication functions of torch.distributed with recording ones."""
         self._wrap("all_reduce", self._all_reduce)
+        self._wrap("reduce", self._reduce)
         self._wrap("broadcast", self._broadcast)
+        self._wrap("all_gather", self._all_gather)
+        # The first of each of these pairs calls the second.
         self._wrap("all_gather_into_tensor", self._all_gather_into_tensor)
+        self._wrap("all_gather_single", self._all_gather_into_tensor)
+        self._wrap("reduce_scatter_tensor", self._reduce_scatter_tensor)
+        self._wrap("reduce_scatter_single", self._reduce_scatter_tensor)
+        self._wrap("all_reduce_coalesced", self._all_reduce_coalesced)
+        self._wrap("all_gather_coalesced", self._all_gather_coalesced)
         self._wrap("all_to_all_single", self._all_to_all_single)
         self._wrap("barrier", self._barrier)
         self._wrap("isend", self._isend)
         self._wrap("irecv", self._irecv)
+        self._wrap("send", self._send)
+        self._wrap("recv", self._recv)
         self._wrap_batch()
+        self._wrap_coalescing()
         self._wrap_wait()
 
     def _wrap(self, name, describe):
@@ -87,16 +120,18 @@ class Recorder:
 
         @functools.wraps(original)
         def recording(*args, **kwargs):
-            if self.current is None:
+            if self.current is None or self.within:
                 return original(*args, **kwargs)
-            call = {"seq": len(self.current["calls"]), **describe(*args, **kwargs)}
-            if self.batch is not None:
-                call["batch"] = self.batch
+            call = {"seq": len(self.current["calls"]), **describe(*args, **kwargs), **self.grouped}
             self.current["calls"].append(call)
+            self.within = True
             call["start_ns"] = self.now()
-            work = original(*args, **kwargs)
-            call["end_ns"] = self.now()
-            if work is not None:
+            try:
+                work = original(*args, **kwargs)
+            finally:
+                call["end_ns"] = self.now()
+                self.within = False
+            if isinstance(work, dist.Work):
                 # The reference keeps the id from being used again within the step.
                 self.works[id(work)] = (call["seq"], work)
             return work
@@ -109,15 +144,43 @@ class Recorder:
 
         @functools.wraps(original)
         def recording(p2p_op_list):
-            self.batch = self.batches
-            self.batches += 1
-            try:
+            with self._group_calls("batch"):
                 return original(p2p_op_list)
-            finally:
-                self.batch = None
 
         c10d.batch_isend_irecv = recording
         dist.batch_isend_irecv = recording
+
+    def _wrap_coalescing(self):
+        """The members of a coalesced call are recorded as they are made; the call itself is a span."""
+        original = c10d._coalescing_manager
+
+        @contextlib.contextmanager
+        def recording(*args, **kwargs):
+            if self.current is None or self.within:
+                with original(*args, **kwargs) as manager:
+                    yield manager
+                return
+            with self._group_calls("coalesced") as number, self.span(kind="coalesced", coalesced=number):
+                with original(*args, **kwargs) as manager:
+                    yield manager
+            for work in manager.works:
+                self.works[id(work)] = (len(self.current["calls"]) - 1, work)
+
+        c10d._coalescing_manager = recording
+        dist._coalescing_manager = recording
+
+    @contextlib.contextmanager
+    def _group_calls(self, key):
+        if self.current is None:
+            yield None
+            return
+        number = self.numbers[key]
+        self.numbers[key] += 1
+        self.grouped = {key: number}
+        try:
+            yield number
+        finally:
+            self.grouped = {}
 
     def _wrap_wait(self):
         original = dist.Work.wait
@@ -160,6 +223,30 @@ class Recorder:
         return {"op": "broadcast", "async": async_op, **self._group(group), "dtype": dtype_name(tensor),
                 "in_elements": n, "out_elements": n, "root": self._global(group, src, group_src)}
 
+    def _reduce(self, tensor, dst=None, op=None, group=None, async_op=False, group_dst=None):
+        n = tensor.numel()
+        return {"op": "reduce", "async": async_op, **self._group(group), "dtype": dtype_name(tensor),
+                "in_elements": n, "out_elements": n, "root": self._global(group, dst, group_dst)}
+
+    def _all_gather(self, tensor_list, tensor, group=None, async_op=False):
+        return {"op": "all_gather", "async": async_op, **self._group(group), "dtype": dtype_name(tensor),
+                "in_elements": tensor.numel(), "out_elements": sum(t.numel() for t in tensor_list)}
+
+    def _reduce_scatter_tensor(self, output, input, op=None, group=None, async_op=False):
+        return {"op": "reduce_scatter", "async": async_op, **self._group(group), "dtype": dtype_name(input),
+                "in_elements": input.numel(), "out_elements": output.numel()}
+
+    def _all_reduce_coalesced(self, tensors, op=None, group=None, async_op=False):
+        sizes = [t.numel() for t in tensors]
+        return {"op": "all_reduce", "async": async_op, **self._group(group), "dtype": dtype_name(tensors[0]),
+                "in_elements": sum(sizes), "out_elements": sum(sizes), "tensors": sizes}
+
+    def _all_gather_coalesced(self, output_tensor_lists, input_tensor_list, group=None, async_op=False):
+        sizes = [t.numel() for t in input_tensor_list]
+        return {"op": "all_gather", "async": async_op, **self._group(group), "dtype": dtype_name(input_tensor_list[0]),
+                "in_elements": sum(sizes), "out_elements": sum(t.numel() for ts in output_tensor_lists for t in ts),
+                "tensors": sizes}
+
     def _all_gather_into_tensor(self, output_tensor, input_tensor, group=None, async_op=False):
         return {"op": "all_gather", "async": async_op, **self._group(group), "dtype": dtype_name(input_tensor),
                 "in_elements": input_tensor.numel(), "out_elements": output_tensor.numel()}
@@ -190,6 +277,12 @@ class Recorder:
                 "in_elements": 0, "out_elements": tensor.numel(),
                 "src": self._global(group, src, group_src), "dst": dist.get_rank()}
 
+    def _send(self, *args, **kwargs):
+        return {**self._isend(*args, **kwargs), "async": False}
+
+    def _recv(self, *args, **kwargs):
+        return {**self._irecv(*args, **kwargs), "async": False}
+
     @staticmethod
     def _global(group, rank, group_rank):
         if rank is not None:
@@ -197,71 +290,95 @@ class Recorder:
         return dist.get_global_rank(group or dist.group.WORLD, group_rank)
 
 
-def train(rank, recorder, step, scratch, execution_trace):
-    """Runs WAIT + WARMUP + ACTIVE steps, profiles the last ACTIVE and leaves the trace in scratch."""
+def train(rank, recorder, step, scratch, settings):
+    """Runs the steps, profiles the last of them and leaves the trace in scratch."""
     observer = None
-    if execution_trace:
+    if settings.execution_trace:
         observer = ExecutionTraceObserver()
         observer.register_callback(os.path.join(scratch, f"et{rank}.json"))
+    skipped = settings.wait + settings.warmup
     with profile(
         activities=[ProfilerActivity.CPU],
-        schedule=schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE, repeat=1),
+        schedule=schedule(wait=settings.wait, warmup=settings.warmup, active=settings.active, repeat=1),
         on_trace_ready=lambda p: p.export_chrome_trace(os.path.join(scratch, f"rank{rank}.json")),
-        record_shapes=True,
-        with_stack=False,
+        record_shapes=settings.shapes,
+        with_stack=rank in settings.stacks,
         execution_trace_observer=observer,
     ) as profiler:
-        for index in range(WAIT + WARMUP + ACTIVE):
-            with recorder.step(index, keep=index >= WAIT + WARMUP):
+        for index in range(skipped + settings.active):
+            with recorder.step(index, keep=index >= skipped):
                 step(index)
             profiler.step()
     if observer is not None:
         observer.unregister_callback()
 
 
-def _rank_main(rank, program, scratch, execution_trace):
+def _rank_main(rank, program, scratch, settings):
     torch.set_num_threads(1)
     torch.manual_seed(1000 + rank)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    dist.init_process_group("gloo", init_method=f"file://{scratch}/store", rank=rank, world_size=WORLD)
-    recorder = Recorder()
-    step = program(rank, recorder)
+    dist.init_process_group("gloo", init_method=f"file://{scratch}/store", rank=rank, world_size=settings.world)
+    recorder = Recorder(os.path.join(scratch, "extra"))
     recorder.install()
-    train(rank, recorder, step, scratch, execution_trace)
+    step = program(rank, recorder)
+    train(rank, recorder, step, scratch, settings)
+    if hasattr(step, "finish"):
+        step.finish()
     dist.barrier()
     with open(os.path.join(scratch, f"truth{rank}.json"), "w") as f:
         json.dump({"rank": rank, "steps": recorder.steps}, f)
     dist.destroy_process_group()
 
 
-def generate(program, folder, about, execution_trace=False):
-    """Runs program on WORLD processes of this machine and writes traces and truth.json to folder.
+def generate(program, folder, about, settings=Settings(), versions=None):
+    """Runs program on processes of this machine and writes traces and truth.json to folder.
 
-    program(rank, recorder) builds the model and returns the function that runs one step.
+    program(rank, recorder) builds the model and returns the function that runs one step; that may have
+    an attribute finish, to be called after the last one.
     """
+    kept = settings.keep or range(settings.world)
     with tempfile.TemporaryDirectory() as scratch:
-        mp.spawn(_rank_main, args=(program, scratch, execution_trace), nprocs=WORLD)
+        extra = os.path.join(scratch, "extra")
+        os.mkdir(extra)
+        mp.start_processes(_rank_main, args=(program, scratch, settings), nprocs=settings.world,
+                           start_method=settings.start_method)
         os.makedirs(folder, exist_ok=True)
         ranks = []
-        for rank in range(WORLD):
+        for rank in kept:
             sanitize.pack(os.path.join(scratch, f"rank{rank}.json"),
                           os.path.join(folder, f"rank{rank}.pt.trace.json.gz"))
-            if execution_trace:
+            if settings.execution_trace:
                 os.makedirs(os.path.join(folder, "et"), exist_ok=True)
                 sanitize.pack(os.path.join(scratch, f"et{rank}.json"),
                               os.path.join(folder, "et", f"rank{rank}.json.gz"))
             with open(os.path.join(scratch, f"truth{rank}.json")) as f:
                 ranks.append(json.load(f))
+        for name in os.listdir(extra):
+            sanitize.copy(os.path.join(extra, name), os.path.join(folder, name))
     truth = {
         "about": about,
         "torch": torch.__version__,
+        **(versions or {}),
         "python": platform.python_version(),
         "backend": "gloo",
-        "world_size": WORLD,
+        "world_size": settings.world,
         "ranks": ranks,
     }
     with open(os.path.join(folder, "truth.json"), "w") as f:
         f.write(dump(truth))
+
+
+def target(name):
+    """The folder to write: the only argument of the program, or the set's folder beside this one."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    return sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, os.pardir, name)
+
+
+def generate_both(program, name, about, full=FULL, bare=BARE, versions=None):
+    """Writes two sets: one with shapes and stacks, and, in a folder that ends in _bare, one with neither."""
+    folder = target(name)
+    generate(program, folder, about, full, versions)
+    generate(program, folder + "_bare", about + ", without shapes and stacks", bare, versions)
 
 
 def dump(value, depth=0):

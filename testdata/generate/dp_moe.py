@@ -131,4 +131,5 @@ def program(rank, recorder):
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, os.pardir, "dp_moe_4rank")
-    common.generate(program, folder, "DistributedDataParallel and a mixture-of-experts layer", execution_trace=True)
+    common.generate(program, folder, "DistributedDataParallel and a mixture-of-experts layer",
+                    common.Settings(execution_trace=True))

@@ -35,6 +35,14 @@ def pack(source, target):
         f.write(text.encode("utf-8"))
 
 
+def copy(source, target):
+    """Cleans the text file source and writes it as it is."""
+    with open(source, encoding="utf-8", newline="") as f:
+        text = clean(f.read())
+    with open(target, "w", encoding="utf-8", newline="") as f:
+        f.write(text)
+
+
 def _details():
     """What must not occur: names of the machine and its user as words in quotes or paths, any absolute path."""
     for what, name in (("host name", socket.gethostname()), ("host name", socket.getfqdn()), ("user name", _user())):
