@@ -26,19 +26,50 @@ var categories = map[string]trace.Category{
 	"cpu_instant_event": trace.Instant,
 }
 
-// categoryOf returns the category of an event. Legacy ROCm profilers report
-// copies as kernels; their names tell.
+// categoryOf returns the category of an event. Some profilers report all of a
+// device's work as one category; there the names tell, and what no name tells
+// is Other, never computation by accident.
 func categoryOf(cat, name []byte) trace.Category {
-	c := categories[string(cat)]
-	if c == trace.Kernel && (bytes.HasPrefix(name, []byte("__amd_rocclr_copy")) ||
-		bytes.HasPrefix(name, []byte("MEMORY_COPY_")) ||
-		bytes.HasPrefix(name, []byte("Memcpy ")) || bytes.HasPrefix(name, []byte("hipMemcpy"))) {
+	switch c := categories[string(cat)]; {
+	case c == trace.Kernel:
+		return kernelCategory(name)
+	case c != trace.Other:
+		return c
+	case string(cat) == "mtia_ccp_events":
+		return mtiaCategory(name)
+	case string(cat) == "hpu_op":
+		return trace.Kernel
+	}
+	return trace.Other
+}
+
+// kernelCategory tells legacy ROCm copies from kernels.
+func kernelCategory(name []byte) trace.Category {
+	for _, p := range []string{"__amd_rocclr_copy", "MEMORY_COPY_", "Memcpy ", "hipMemcpy"} {
+		if bytes.HasPrefix(name, []byte(p)) {
+			return trace.Memcpy
+		}
+	}
+	for _, p := range []string{"__amd_rocclr_fill", "Memset ", "hipMemset"} {
+		if bytes.HasPrefix(name, []byte(p)) {
+			return trace.Memset
+		}
+	}
+	return trace.Kernel
+}
+
+// mtiaCategory sorts the events of an MTIA device: processing elements at work,
+// transfers, its collectives, and the rest (event records and waits, merges).
+func mtiaCategory(name []byte) trace.Category {
+	switch {
+	case bytes.HasPrefix(name, []byte("pe_")):
+		return trace.Kernel
+	case bytes.HasPrefix(name, []byte("dma")):
 		return trace.Memcpy
+	case bytes.HasPrefix(name, []byte("hccl")):
+		return trace.CollectiveActivity
 	}
-	if c == trace.Kernel && (bytes.HasPrefix(name, []byte("__amd_rocclr_fill")) || bytes.HasPrefix(name, []byte("Memset "))) {
-		return trace.Memset
-	}
-	return c
+	return trace.Other
 }
 
 // commKernels are parts of kernel names, in lower case, that only

@@ -188,7 +188,20 @@ func (d *deviceComm) recordsOf(c int) []*record {
 // opFromKernelName reads kernels of NCCL 2.19 and later, whose name is the
 // collective unless it is the generic kernel. Older names are not to be
 // trusted: whatever has no kernel of its own shows as SendRecv.
+//
+// Activities of other libraries and device annotations are named after the
+// operation: "xccl::allreduce", "hccl_AllGather", "nccl:all_reduce".
 func opFromKernelName(name string) (comm.Op, bool) {
+	for _, p := range []string{"xccl::", "hccl::", "hccl_", "hccl", "nccl:", "oneccl_", "oneccl::"} {
+		if rest, ok := strings.CutPrefix(strings.ToLower(name), p); ok {
+			rest, _, _ = strings.Cut(rest, "(")
+			rest, _, _ = strings.Cut(rest, "<")
+			if op, ok := comm.ParseOp(rest); ok {
+				return op, true
+			}
+			return comm.Unknown, false
+		}
+	}
 	rest, ok := strings.CutPrefix(name, "ncclDevKernel_")
 	if !ok {
 		return comm.Unknown, false

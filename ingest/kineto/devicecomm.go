@@ -21,6 +21,8 @@ type deviceComm struct {
 	args    map[int]int   // kernel event -> its kernelRecord
 	callOf  map[int]int   // record -> call
 	kernels map[int][]int // call -> device events
+
+	annotated []int // device annotations that stand in for kernels
 }
 
 // issued is what becomes one operation: calls and the device events that carry them.
@@ -34,15 +36,8 @@ type issued struct {
 func (d *deviceComm) find() {
 	rank := d.rd.rank
 	ev := &rank.Events
-	d.launch, d.args = map[int64]int{}, map[int]int{}
+	d.launch, d.args = launchesOf(rank), map[int]int{}
 	d.callOf, d.kernels = map[int]int{}, map[int][]int{}
-	for i := range ev.Len() {
-		if ev.Category[i] == trace.Runtime && ev.Correlation[i] != trace.NoID {
-			if _, dup := d.launch[ev.Correlation[i]]; !dup {
-				d.launch[ev.Correlation[i]] = i
-			}
-		}
-	}
 	for i, rec := range d.nest.records {
 		if rec.kind == kernelRecord {
 			d.args[rec.event] = i
@@ -86,7 +81,67 @@ func (d *deviceComm) find() {
 	for c, list := range byCopy {
 		d.kernels[c] = list
 	}
+	if len(loose) == 0 && len(d.kernels) == 0 {
+		d.useAnnotations()
+	}
+	d.linkByOrder(&loose)
 	d.emit(d.group(loose))
+}
+
+// useAnnotations takes the device's own annotations of communication where a
+// trace has no communication kernels: some profilers write only those
+// (HolisticTraceAnalysis#247). Their spans are estimates.
+func (d *deviceComm) useAnnotations() {
+	rank := d.rd.rank
+	ev := &rank.Events
+	for i := range ev.Len() {
+		if ev.Category[i] != trace.GPUAnnotation {
+			continue
+		}
+		kind, ok := recordKindOf([]byte(rank.Name(i)))
+		if !ok || kind != titleRecord {
+			continue
+		}
+		d.rd.diags.Addf("communication-from-annotation", diagnostic.NoRank, ev.Offset[i],
+			"no kernel of %q is in the trace; its span is that of the device's annotation", rank.Name(i))
+		d.annotated = append(d.annotated, i)
+	}
+}
+
+// linkByOrder gives kernels that say nothing of their launch (a correlation of 0,
+// rocprofiler's roctracer#100) to the calls that have no kernel, where there are
+// as many of both and each kernel starts after its call.
+func (d *deviceComm) linkByOrder(loose *[]int) {
+	ev := &d.rd.rank.Events
+	var kernels, rest []int
+	for _, k := range *loose {
+		if ev.Correlation[k] == 0 || ev.Correlation[k] == trace.NoID {
+			kernels = append(kernels, k)
+		} else {
+			rest = append(rest, k)
+		}
+	}
+	var open []int
+	for c := range d.calls {
+		if _, named := d.opOf(c); named && !d.isFrame(c) && !d.isWait(c) && len(d.kernels[c]) == 0 {
+			open = append(open, c)
+		}
+	}
+	if len(kernels) == 0 || len(kernels) != len(open) {
+		return
+	}
+	slices.SortStableFunc(kernels, func(a, b int) int { return sign(ev.TS[a] - ev.TS[b]) })
+	for i, k := range kernels {
+		if ev.TS[k] < d.nest.records[d.calls[open[i]].outer()].start-clockSlack {
+			return
+		}
+	}
+	for i, k := range kernels {
+		d.kernels[open[i]] = []int{k}
+		d.rd.diags.Addf("communication-linked-by-order", diagnostic.NoRank, ev.Offset[k],
+			"kernel %q has no correlation; it is taken as that of the call in the same place", d.rd.rank.Name(k))
+	}
+	*loose = rest
 }
 
 // enclosingCall is the call whose record was open on the launching thread when
@@ -152,6 +207,9 @@ func (d *deviceComm) group(loose []int) []issued {
 			d.rd.diags.Addf("communication-without-kernel", diagnostic.NoRank, ev.Offset[rec.event],
 				"%s was called but no kernel of it is in the trace; it is left out", rank.Name(rec.event))
 		}
+	}
+	for _, i := range d.annotated {
+		list = append(list, issued{kernels: []int{i}, at: ev.TS[i], thread: -1})
 	}
 	slices.SortStableFunc(list, func(a, b issued) int { return sign(a.at - b.at) })
 	return list

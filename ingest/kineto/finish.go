@@ -21,6 +21,11 @@ func onHost(rec *record) bool {
 func (rd *reading) finish() {
 	rank := rd.rank
 	rank.CPUOnly = !slices.ContainsFunc(rank.Events.Category, trace.Category.OnDevice)
+	fix := rd.fix
+	if fix == "" {
+		fix = FixNone
+	}
+	checkCausality(rd, fix)
 	n := newNest(rank, rd.records)
 	host := hostComm{rd: rd, nest: n}
 	issuers := host.find()
@@ -33,5 +38,8 @@ func (rd *reading) finish() {
 	slices.SortFunc(rank.Waits, func(a, b trace.Wait) int { return sign(a.TS - b.TS) })
 	slices.SortFunc(rank.Steps, func(a, b trace.Step) int { return sign(a.Start - b.Start) })
 	rd.number()
+	findCycles(rank)
+	setPhases(rank)
+	setModules(rank)
 	rd.records = nil
 }

@@ -152,7 +152,7 @@ func (h *hostComm) groupsByThread(titles, issuers []int) map[int]comm.Group {
 			mine = append(mine, g)
 		}
 	}
-	if len(mine) == 0 {
+	if len(mine) == 0 || len(titles) == 0 {
 		return nil
 	}
 	byThread := map[int]comm.Group{}

@@ -28,6 +28,9 @@ type Options struct {
 	// RanksFrom, when set, takes the rank from the file name: its group named
 	// "rank", else its first group.
 	RanksFrom *regexp.Regexp
+	// Fix is what to do with device events that start before their launch; ""
+	// reports them and changes nothing.
+	Fix Fix
 	// Limits of one file.
 	Limits chrome.Options
 	// Parallel is how many files are read at once; 0 means one for each CPU.
@@ -101,6 +104,7 @@ func readFrom(r io.Reader, name string, opts Options) (*reading, error) {
 			rd.rank.Rank, rd.rank.RankFrom = n, "file name"
 		}
 	}
+	rd.fix = opts.Fix
 	rd.finish()
 	return rd, nil
 }

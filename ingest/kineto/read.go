@@ -20,6 +20,7 @@ type reading struct {
 
 	threadNames map[trace.ThreadID]string // as the file's metadata events give them
 	diags       diagnostic.Set
+	fix         Fix // of device events that start before their launch
 }
 
 type threadKey struct{ pid, tid chrome.ID }
