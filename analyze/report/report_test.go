@@ -1,0 +1,112 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mixdown/analyze/collective"
+	"mixdown/analyze/report"
+	"mixdown/ingest/kineto"
+	"mixdown/ingest/source"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func analyze(t *testing.T, set string) *report.Analysis {
+	t.Helper()
+	files, err := source.Find([]string{filepath.Join("../../testdata", set, "rank*.gz")}, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := kineto.Load(context.Background(), files, kineto.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report.Analyze(run, collective.Match(run))
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, diff)
+	}
+}
+
+func TestText(t *testing.T) {
+	for _, set := range []string{"dp_moe_4rank", "pipeline_1f1b_4rank"} {
+		var out bytes.Buffer
+		if err := analyze(t, set).WriteText(&out, report.TextOptions{Rows: 12}); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, set+".txt", out.Bytes())
+	}
+}
+
+func TestJSON(t *testing.T) {
+	for _, set := range []string{"dp_moe_4rank", "pipeline_1f1b_4rank"} {
+		data, err := json.MarshalIndent(analyze(t, set), "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, set+".json", append(data, '\n'))
+	}
+}
+
+// TestTotalsOfTheTable: what the rows say adds up to what the ranks did.
+func TestTotalsOfTheTable(t *testing.T) {
+	a := analyze(t, "dp_moe_4rank")
+	var rows, exposed int64
+	for _, c := range a.Communication {
+		rows += c.Total
+		exposed += c.Exposed
+		if c.Wait != nil && *c.Wait+*c.Transfer != c.Total {
+			t.Errorf("%s: wait %d and transfer %d are not the total %d", c.Op, *c.Wait, *c.Transfer, c.Total)
+		}
+		if c.Exposed > c.Total {
+			t.Errorf("%s: exposed %d of %d", c.Op, c.Exposed, c.Total)
+		}
+	}
+	var union, unionExposed int64
+	for _, r := range a.Ranks {
+		union += r.Time.Comm
+		unionExposed += r.Time.Exposed
+	}
+	if rows < union || exposed < unionExposed {
+		t.Errorf("rows add up to %d (exposed %d), less than the ranks' unions %d (%d)", rows, exposed, union, unionExposed)
+	}
+}
+
+func TestNamesFromTracesCannotControlTheTerminal(t *testing.T) {
+	for name, want := range map[string]string{
+		"all_reduce": "all_reduce", "a\x1b[2Jb": `a\u001b[2Jb`, "x\r\ny": `x\u000d\u000ay`, "\u202egnp": `\u202egnp`, "größe": "größe", "\xff": `\ufffd`,
+	} {
+		if got := report.Printable(name); got != want {
+			t.Errorf("%q is shown as %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestRanges(t *testing.T) {
+	if got := report.Ranges([]int{0, 1, 2, 5, 7, 8}); got != "0-2, 5, 7-8" {
+		t.Errorf("got %s", got)
+	}
+}
