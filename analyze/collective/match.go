@@ -51,7 +51,26 @@ type Matching struct {
 	Unmatched   []Unmatched
 	Diagnostics diagnostic.Set
 
-	matched map[Member]int // to the collective
+	matched map[Member]int   // to the collective
+	partner map[Member]int64 // point-to-point: when the last partner arrived, ns
+}
+
+// LastStart is when the last member of an operation arrived, ns: of a collective
+// the last of its group, of point-to-point the later of both ends. It reports
+// false where that is not known.
+//
+// The annotation of a send or receive that runs on the host begins with the call
+// and ends with its wait, whatever the program did in between: there arrival
+// means nothing, and it reports false too.
+func (m *Matching) LastStart(run *trace.Run, member Member) (int64, bool) {
+	if c, ok := m.Of(member); ok {
+		return c.LastStart, true
+	}
+	if run.Ranks[member.Rank].CPUOnly {
+		return 0, false
+	}
+	last, ok := m.partner[member]
+	return max(last, run.Ranks[member.Rank].Operations[member.Operation].Start), ok
 }
 
 // Of returns the collective that an operation is part of.
@@ -65,7 +84,7 @@ func (m *Matching) Of(member Member) (*Collective, bool) {
 
 // Match matches the communication of a run.
 func Match(run *trace.Run) *Matching {
-	m := &Matching{matched: map[Member]int{}}
+	m := &Matching{matched: map[Member]int{}, partner: map[Member]int64{}}
 	grouping := groupRun(run, &m.Diagnostics)
 	m.Groups, m.GroupOf = grouping.groups, grouping.of
 	index := map[int]int{} // global rank -> index into Run.Ranks
@@ -240,6 +259,9 @@ func (m *Matching) matchTransfers(run *trace.Run, index map[int]int) {
 				SendTransfer: s[n].transfer, RecvTransfer: r[n].transfer,
 				Count: op.Transfers[s[n].transfer].Count, DType: op.DType,
 			})
+			other := &run.Ranks[r[n].Rank].Operations[r[n].Operation]
+			m.partner[s[n].Member] = max(m.partner[s[n].Member], other.Start)
+			m.partner[r[n].Member] = max(m.partner[r[n].Member], op.Start)
 		}
 		for _, rest := range slices.Concat(s[both:], r[both:]) {
 			reason := "its peer has no operation for it"

@@ -59,11 +59,12 @@ func (t table) add(run *trace.Run, m *collective.Matching, r int, activity overl
 		if k.op == comm.AllToAllV || k.op == comm.AllToAll {
 			row.noteSplits(op)
 		}
-		if !matched {
+		last, known := m.LastStart(run, collective.Member{Rank: r, Operation: i})
+		if !known {
 			row.unmatched = true
 			continue
 		}
-		wait := min(max(c.LastStart-op.Start, 0), op.Dur())
+		wait := min(max(last-op.Start, 0), op.Dur())
 		row.wait += wait
 		row.transfer += op.Dur() - wait
 	}

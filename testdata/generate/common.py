@@ -41,9 +41,10 @@ class Settings:
     start_method: str = "spawn"
 
 
-# Two steps of a program, with and without shapes and stacks.
-FULL = Settings(warmup=1, active=2, shapes=True, stacks=(0,))
-BARE = Settings(warmup=1, active=2, shapes=False)
+# Two steps of a program: with shapes, also with the stacks of one rank, and with neither.
+SHAPES = Settings(warmup=1, active=2, shapes=True)
+FULL = dataclasses.replace(SHAPES, stacks=(0,))
+BARE = dataclasses.replace(SHAPES, shapes=False)
 
 
 def dtype_name(tensor):
@@ -375,7 +376,7 @@ def target(name):
 
 
 def generate_both(program, name, about, full=FULL, bare=BARE, versions=None):
-    """Writes two sets: one with shapes and stacks, and, in a folder that ends in _bare, one with neither."""
+    """Writes two sets: one with shapes, and, in a folder that ends in _bare, one with neither shapes nor stacks."""
     folder = target(name)
     generate(program, folder, about, full, versions)
     generate(program, folder + "_bare", about + ", without shapes and stacks", bare, versions)
