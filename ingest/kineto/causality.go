@@ -2,6 +2,7 @@ package kineto
 
 import (
 	"fmt"
+	"strings"
 
 	"mixdown/ingest/diagnostic"
 	"mixdown/ingest/trace"
@@ -41,7 +42,11 @@ const clockSlack = 5_000
 func checkCausality(rd *reading, fix Fix) {
 	rank := rd.rank
 	ev := &rank.Events
-	launches := launchesOf(rank)
+	launches, ambiguous := joinLaunches(rank)
+	for _, i := range ambiguous {
+		rd.diags.Addf("ambiguous-correlation", diagnostic.NoRank, ev.Offset[i],
+			"calls of several processes have correlation %d: a merged trace of several ranks; its kernels are joined to none of them", ev.Correlation[i])
+	}
 	var worst int64
 	var count, first int64
 	example := ""
@@ -64,10 +69,42 @@ func checkCausality(rd *reading, fix Fix) {
 			ev.TS[i], ev.Dur[i] = ev.TS[l], end-ev.TS[l]
 		}
 	}
+	countLostKernels(rd, launches)
 	if count > 0 {
 		rd.diags.Add(diagnostic.Diagnostic{
 			Code: "kernel-before-launch", Rank: diagnostic.NoRank, Count: count, Offset: first,
 			Example: fmt.Sprintf("%q starts before it was launched; the worst such event is %.3f ms early (fix: %s)", example, float64(worst)/1e6, fix),
 		})
+	}
+}
+
+// countLostKernels counts launches whose kernel is not in the trace: it ran after
+// the window, or the profiler lost it (rocprofiler#152).
+func countLostKernels(rd *reading, launches map[int64]int) {
+	rank := rd.rank
+	if rank.CPUOnly {
+		return
+	}
+	ev := &rank.Events
+	found := make(map[int64]bool, len(launches))
+	for i := range ev.Len() {
+		if ev.Category[i].OnDevice() {
+			found[ev.Correlation[i]] = true
+		}
+	}
+	isLaunch := map[trace.NameID]bool{} // names repeat
+	for i := range ev.Len() {
+		if ev.Category[i] != trace.Runtime || ev.Correlation[i] == trace.NoID || found[ev.Correlation[i]] {
+			continue
+		}
+		launch, known := isLaunch[ev.Name[i]]
+		if !known {
+			launch = strings.Contains(rank.Name(i), "Launch")
+			isLaunch[ev.Name[i]] = launch
+		}
+		if launch {
+			rd.diags.Addf("launch-without-kernel", diagnostic.NoRank, ev.Offset[i],
+				"%s launched a kernel that is not in the trace: it ran later, or the profiler lost it", rank.Name(i))
+		}
 	}
 }

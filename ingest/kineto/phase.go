@@ -131,17 +131,3 @@ func setPhases(rank *trace.Rank) {
 		}
 	}
 }
-
-// launchesOf maps correlations to the API calls that launched device work.
-func launchesOf(rank *trace.Rank) map[int64]int {
-	ev := &rank.Events
-	launches := map[int64]int{}
-	for i := range ev.Len() {
-		if ev.Category[i] == trace.Runtime && ev.Correlation[i] != trace.NoID {
-			if _, dup := launches[ev.Correlation[i]]; !dup {
-				launches[ev.Correlation[i]] = i
-			}
-		}
-	}
-	return launches
-}

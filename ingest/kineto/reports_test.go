@@ -309,6 +309,74 @@ func TestReport154(t *testing.T) {
 	}
 }
 
+// TraceLens#577: two ranks in one file with the same correlations: a kernel must
+// not be given to the wrong one.
+func TestReport68(t *testing.T) {
+	run := one(t, ``, `
+{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":100,"tid":2,"ts":10,"dur":5,"args":{"Collective name":"allreduce","dtype":"Float","In msg nelems":8,"Out msg nelems":8}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":100,"tid":2,"ts":12,"dur":1,"args":{"correlation":17}},
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":200,"tid":2,"ts":13,"dur":1,"args":{"correlation":17}},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_Generic","pid":1,"tid":20,"ts":30,"dur":7,"args":{"correlation":17,"stream":20}}`)
+	if op := run.Ranks[0].Operations[0]; op.Op != comm.Unknown || count(run, "ambiguous-correlation") != 2 {
+		t.Errorf("got %s, diagnostics %v", op.Op, run.Diagnostics.List())
+	}
+}
+
+// rocprofiler#152: times are strings, and kernels are missing.
+func TestReport37(t *testing.T) {
+	run := one(t, ``, `
+{"ph":"X","cat":"cuda_runtime","name":"hipLaunchKernel","pid":1,"tid":2,"ts":"10","dur":"1","args":{"correlation":1}},
+{"ph":"X","cat":"cuda_runtime","name":"hipLaunchKernel","pid":1,"tid":2,"ts":"12","dur":"1","args":{"correlation":2}},
+{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":"213757592882","dur":"143117","args":{"correlation":2,"stream":7}}`)
+	if got := device(run.Ranks[0]); got != "k 213757592882000+143117000" || count(run, "launch-without-kernel") != 1 || count(run, "numeric-string") != 6 {
+		t.Errorf("got %s, diagnostics %v", got, run.Diagnostics.List())
+	}
+}
+
+// hw-native-sys/simpler#2099: files of one job with different base times are on
+// one clock once the base is added, and only then.
+func TestReport80(t *testing.T) {
+	event := `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":%s,"dur":1,"args":{"stream":7}}`
+	run, err := loadFiles(t, map[string]string{
+		"rank0.json": traceOf(`"baseTimeNanoseconds":1700000000000000000,`, fmt.Sprintf(event, "5000.001")),
+		"rank1.json": `{"traceEvents":[` + fmt.Sprintf(event, "1000.002") + `],"baseTimeNanoseconds":1700000000004000000}`,
+	}, kineto.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := run.Ranks[0].Events.TS[0], run.Ranks[1].Events.TS[0]; a != 1700000000005000001 || b != 1700000000005000002 {
+		t.Errorf("got %d and %d ns", a, b)
+	}
+}
+
+// HolisticTraceAnalysis#56: no communication at all is no error.
+func TestReport92(t *testing.T) {
+	run := one(t, ``, `{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":1,"args":{"stream":7}}`)
+	if n := len(run.Ranks[0].Operations); n != 0 || len(run.Diagnostics.List()) != 0 {
+		t.Errorf("%d operations, diagnostics %v", n, run.Diagnostics.List())
+	}
+}
+
+// HolisticTraceAnalysis#121: "Event Sync" has stream -1, which is no stream: it
+// is no device work either.
+func TestReport122(t *testing.T) {
+	run := one(t, ``, `
+{"ph":"X","cat":"cuda_sync","name":"Event Sync","pid":0,"tid":-1,"ts":3,"dur":2,"args":{"stream":-1}},
+{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":1,"args":{"stream":7}}`)
+	if got := device(run.Ranks[0]); got != "k 1000+1000" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A list of groups in which a record's group is given twice, once with members:
+// communication arguments are only on the CPU record (kineto before Oct-2023).
+func TestReport157(t *testing.T) {
+	run := one(t, ``, strings.Replace(kernelEvents, `"Collective name":"allreduce",`, `"Collective name":"allreduce","Rank":0,`, 1))
+	if op := run.Ranks[0].Operations[0]; op.Op != comm.AllReduce || !op.SizeKnown {
+		t.Errorf("got %+v", op)
+	}
+}
+
 func count(run *trace.Run, code string) int64 {
 	var n int64
 	for _, d := range run.Diagnostics.List() {
