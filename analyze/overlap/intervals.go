@@ -1,6 +1,9 @@
 package overlap
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Interval is [Start, End) in ns.
 type Interval struct{ Start, End int64 }
@@ -10,15 +13,7 @@ type Set []Interval
 
 // Union makes a set of intervals in any order, which it may reorder.
 func Union(list []Interval) Set {
-	slices.SortFunc(list, func(a, b Interval) int {
-		switch {
-		case a.Start < b.Start:
-			return -1
-		case a.Start > b.Start:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(list, func(a, b Interval) int { return cmp.Compare(a.Start, b.Start) })
 	var s Set
 	for _, iv := range list {
 		if iv.End <= iv.Start {

@@ -10,6 +10,7 @@
 package waiting
 
 import (
+	"cmp"
 	"slices"
 
 	"mixdown/ingest/comm"
@@ -62,15 +63,7 @@ func Find(rank *trace.Rank) []Wait {
 			waits = append(waits, Wait{Start: h.start, End: op.End, Operation: i})
 		}
 	}
-	slices.SortStableFunc(waits, func(a, b Wait) int {
-		switch {
-		case a.End < b.End:
-			return -1
-		case a.End > b.End:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(waits, func(a, b Wait) int { return cmp.Compare(a.End, b.End) })
 	return waits
 }
 
@@ -83,12 +76,7 @@ type hole struct {
 
 // holeBefore looks for the hole that the end of op closes on a thread's line.
 func holeBefore(line []boundary, ev *trace.Events, op *comm.Operation) (hole, bool) {
-	at, _ := slices.BinarySearchFunc(line, op.End, func(b boundary, t int64) int {
-		if b.ts < t {
-			return -1
-		}
-		return 1
-	})
+	at, _ := slices.BinarySearchFunc(line, op.End, func(b boundary, t int64) int { return cmp.Compare(b.ts, t) })
 	k := at - 1 // the last boundary before the end
 	if k < 0 || line[k].leafStart {
 		return hole{}, false
@@ -128,19 +116,7 @@ func boundaries(rank *trace.Rank) map[trace.ThreadID][]boundary {
 
 func line(ev *trace.Events, events []int) []boundary {
 	slices.SortStableFunc(events, func(a, b int) int {
-		if ev.TS[a] != ev.TS[b] {
-			if ev.TS[a] < ev.TS[b] {
-				return -1
-			}
-			return 1
-		}
-		switch da, db := ev.Dur[a], ev.Dur[b]; { // the enclosing one first
-		case da > db:
-			return -1
-		case da < db:
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(ev.TS[a], ev.TS[b]), cmp.Compare(ev.Dur[b], ev.Dur[a])) // the enclosing one first
 	})
 	var list []boundary
 	for n, i := range events {
@@ -148,14 +124,6 @@ func line(ev *trace.Events, events []int) []boundary {
 		leaf := !inner && ev.Category[i] == trace.CPUOp
 		list = append(list, boundary{ev.TS[i], leaf}, boundary{ev.End(i), false})
 	}
-	slices.SortStableFunc(list, func(a, b boundary) int {
-		switch {
-		case a.ts < b.ts:
-			return -1
-		case a.ts > b.ts:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b boundary) int { return cmp.Compare(a.ts, b.ts) })
 	return list
 }

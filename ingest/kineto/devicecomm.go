@@ -1,6 +1,7 @@
 package kineto
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -130,7 +131,7 @@ func (d *deviceComm) linkByOrder(loose *[]int) {
 	if len(kernels) == 0 || len(kernels) != len(open) {
 		return
 	}
-	slices.SortStableFunc(kernels, func(a, b int) int { return sign(ev.TS[a] - ev.TS[b]) })
+	slices.SortStableFunc(kernels, func(a, b int) int { return cmp.Compare(ev.TS[a], ev.TS[b]) })
 	for i, k := range kernels {
 		if ev.TS[k] < d.nest.records[d.calls[open[i]].outer()].start-clockSlack {
 			return
@@ -185,7 +186,7 @@ func (d *deviceComm) group(loose []int) []issued {
 		}
 		pending[rec.thread] = append(pending[rec.thread], c)
 	}
-	slices.SortStableFunc(loose, func(a, b int) int { return sign(d.launchTime(a, ev.TS[a]) - d.launchTime(b, ev.TS[b])) })
+	slices.SortStableFunc(loose, func(a, b int) int { return cmp.Compare(d.launchTime(a, ev.TS[a]), d.launchTime(b, ev.TS[b])) })
 	for _, k := range loose {
 		launch, launched := d.launch[ev.Correlation[k]]
 		at := d.launchTime(k, ev.TS[k])
@@ -194,7 +195,7 @@ func (d *deviceComm) group(loose []int) []issued {
 			one.thread = int(ev.Thread[launch])
 			wait := pending[one.thread]
 			n, _ := slices.BinarySearchFunc(wait, at+1, func(c int, t int64) int {
-				return sign(d.nest.records[d.calls[c].outer()].start - t)
+				return cmp.Compare(d.nest.records[d.calls[c].outer()].start, t)
 			})
 			one.calls = wait[:n]
 			pending[one.thread] = wait[n:]
@@ -211,7 +212,7 @@ func (d *deviceComm) group(loose []int) []issued {
 	for _, i := range d.annotated {
 		list = append(list, issued{kernels: []int{i}, at: ev.TS[i], thread: -1})
 	}
-	slices.SortStableFunc(list, func(a, b issued) int { return sign(a.at - b.at) })
+	slices.SortStableFunc(list, func(a, b issued) int { return cmp.Compare(a.at, b.at) })
 	return list
 }
 

@@ -1,6 +1,7 @@
 package kineto
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -34,9 +35,9 @@ func (rd *reading) finish() {
 	})
 	device := deviceComm{rd: rd, nest: n, calls: calls}
 	device.find()
-	slices.SortStableFunc(rank.Operations, func(a, b comm.Operation) int { return sign(a.Issued - b.Issued) })
-	slices.SortFunc(rank.Waits, func(a, b trace.Wait) int { return sign(a.TS - b.TS) })
-	slices.SortFunc(rank.Steps, func(a, b trace.Step) int { return sign(a.Start - b.Start) })
+	slices.SortStableFunc(rank.Operations, func(a, b comm.Operation) int { return cmp.Compare(a.Issued, b.Issued) })
+	slices.SortFunc(rank.Waits, func(a, b trace.Wait) int { return cmp.Compare(a.TS, b.TS) })
+	slices.SortFunc(rank.Steps, func(a, b trace.Step) int { return cmp.Compare(a.Start, b.Start) })
 	rd.number()
 	findCycles(rank)
 	setPhases(rank)

@@ -1,6 +1,7 @@
 package kineto
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +69,7 @@ func (h *hostComm) sorted(kind recordKind) []int {
 			list = append(list, i)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b int) int { return sign(h.nest.records[a].start - h.nest.records[b].start) })
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(h.nest.records[a].start, h.nest.records[b].start) })
 	return list
 }
 
@@ -80,7 +81,7 @@ func (h *hostComm) sorted(kind recordKind) []int {
 func (h *hostComm) issuers(titles []int) []int {
 	operators := h.sorted(c10dRecord)
 	byID := slices.Clone(operators)
-	slices.SortStableFunc(byID, func(a, b int) int { return sign(h.nest.records[a].recordFn - h.nest.records[b].recordFn) })
+	slices.SortStableFunc(byID, func(a, b int) int { return cmp.Compare(h.nest.records[a].recordFn, h.nest.records[b].recordFn) })
 	taken := map[int]bool{}
 	result := make([]int, len(titles))
 	for n, t := range titles {
@@ -89,7 +90,7 @@ func (h *hostComm) issuers(titles []int) []int {
 		if r := h.nest.enclosing(title.thread, c10dRecord, title.start); r >= 0 && sameOp(title, &h.nest.records[r]) {
 			result[n] = r
 		} else if title.recordFn > 0 {
-			at, _ := slices.BinarySearchFunc(byID, title.recordFn, func(i int, id int64) int { return sign(h.nest.records[i].recordFn - id) })
+			at, _ := slices.BinarySearchFunc(byID, title.recordFn, func(i int, id int64) int { return cmp.Compare(h.nest.records[i].recordFn, id) })
 			if at > 0 && sameOp(title, &h.nest.records[byID[at-1]]) && !taken[byID[at-1]] {
 				result[n] = byID[at-1]
 			}
@@ -195,7 +196,7 @@ func (h *hostComm) workerThreads() []int {
 	slices.SortFunc(list, func(a, b int) int {
 		x, _ := strconv.ParseInt(h.rd.rank.Threads[a].TID, 10, 64)
 		y, _ := strconv.ParseInt(h.rd.rank.Threads[b].TID, 10, 64)
-		return sign(x - y)
+		return cmp.Compare(x, y)
 	})
 	return list
 }

@@ -1,6 +1,7 @@
 package kineto
 
 import (
+	"cmp"
 	"slices"
 
 	"mixdown/ingest/trace"
@@ -33,23 +34,13 @@ func newNest(rank *trace.Rank, records []record) *nest {
 	}
 	for _, list := range n.byThread {
 		slices.SortStableFunc(list, func(a, b int) int {
-			if c := records[a].start - records[b].start; c != 0 {
-				return sign(c)
-			}
-			return sign(records[b].end - records[a].end) // the enclosing one first
+			return cmp.Or(
+				cmp.Compare(records[a].start, records[b].start),
+				cmp.Compare(records[b].end, records[a].end), // the enclosing one first
+			)
 		})
 	}
 	return n
-}
-
-func sign(n int64) int {
-	switch {
-	case n < 0:
-		return -1
-	case n > 0:
-		return 1
-	}
-	return 0
 }
 
 // maxNesting is how many records of one kind may lie inside each other on one
@@ -60,7 +51,7 @@ const maxNesting = 4
 // thread, or -1.
 func (n *nest) enclosing(thread int, kind recordKind, ts int64) int {
 	list := n.byThread[nestKey{thread, kind}]
-	after, _ := slices.BinarySearchFunc(list, ts+1, func(i int, t int64) int { return sign(n.records[i].start - t) })
+	after, _ := slices.BinarySearchFunc(list, ts+1, func(i int, t int64) int { return cmp.Compare(n.records[i].start, t) })
 	for k := after - 1; k >= 0 && k >= after-maxNesting; k-- {
 		if n.records[list[k]].end >= ts {
 			return list[k]
@@ -73,7 +64,7 @@ func (n *nest) enclosing(thread int, kind recordKind, ts int64) int {
 // outer on its thread, or -1.
 func (n *nest) inside(outer *record, kind recordKind) int {
 	list := n.byThread[nestKey{outer.thread, kind}]
-	at, _ := slices.BinarySearchFunc(list, outer.start, func(i int, t int64) int { return sign(n.records[i].start - t) })
+	at, _ := slices.BinarySearchFunc(list, outer.start, func(i int, t int64) int { return cmp.Compare(n.records[i].start, t) })
 	if at < len(list) && n.records[list[at]].end <= outer.end && n.records[list[at]].start <= outer.end {
 		return list[at]
 	}
@@ -116,7 +107,7 @@ func (n *nest) calls() []call {
 		}
 	}
 	slices.SortFunc(calls, func(a, b call) int {
-		if c := sign(n.records[a.outer()].start - n.records[b.outer()].start); c != 0 {
+		if c := cmp.Compare(n.records[a.outer()].start, n.records[b.outer()].start); c != 0 {
 			return c
 		}
 		return a.outer() - b.outer()

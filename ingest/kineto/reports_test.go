@@ -368,8 +368,8 @@ func TestReport122(t *testing.T) {
 	}
 }
 
-// A list of groups in which a record's group is given twice, once with members:
-// communication arguments are only on the CPU record (kineto before Oct-2023).
+// The profiler copies communication arguments to a kernel only when all of them
+// are there; a kernel without any has them from its CPU record.
 func TestReport157(t *testing.T) {
 	run := one(t, ``, strings.Replace(kernelEvents, `"Collective name":"allreduce",`, `"Collective name":"allreduce","Rank":0,`, 1))
 	if op := run.Ranks[0].Operations[0]; op.Op != comm.AllReduce || !op.SizeKnown {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,15 +27,7 @@ func chooseStep(run *trace.Run, name string) (string, []window, error) {
 	case name == "all" || name == "" && len(common) == 0:
 		return "", wholeTrace(run), nil
 	case name == "":
-		slices.SortStableFunc(common, func(a, b commonStep) int {
-			switch {
-			case a.dur < b.dur:
-				return -1
-			case a.dur > b.dur:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(common, func(a, b commonStep) int { return cmp.Compare(a.dur, b.dur) })
 		return windowsOf(run, common[(len(common)-1)/2].name)
 	}
 	var names []string
