@@ -139,3 +139,27 @@ func TestInvariants(t *testing.T) {
 		}
 	}
 }
+
+// TestIdleIsExplained: the parts add up to the idle time, and a gap before a
+// kernel is blamed on what the host did in it.
+func TestIdleIsExplained(t *testing.T) {
+	rank := &trace.Rank{Names: trace.NewStrings(), Threads: []trace.Thread{{}}}
+	add := func(c trace.Category, name string, start, end, correlation int64) {
+		rank.Events.Append(trace.Row{Category: c, Name: rank.Names.Intern([]byte(name)), TS: start, Dur: end - start, Correlation: correlation, Stream: 7})
+	}
+	add(trace.Kernel, "a", 0, 10, trace.NoID)
+	add(trace.Runtime, "cudaLaunchKernel", 25, 26, 1)
+	add(trace.Kernel, "late launch", 30, 40, 1) // 20 ns idle: launched 15 after the device ran dry
+	add(trace.Runtime, "cudaStreamSynchronize", 35, 47, trace.NoID)
+	add(trace.Runtime, "cudaLaunchKernel", 55, 56, 2)
+	add(trace.Kernel, "after a sync", 60, 70, 2) // 20 idle: 7 until the host was free, then 13
+	add(trace.Runtime, "cudaLaunchKernel", 60, 61, 3)
+	add(trace.Kernel, "waits for an event", 90, 100, 3) // 20 idle although launched
+	a := overlap.Measure(rank)
+	if got, want := a.Idle(rank), (overlap.Idle{Launch: 20 + 13, Sync: 7, Other: 20}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if idle := a.Idle(rank); idle.Launch+idle.Sync+idle.Other != a.Times().Idle {
+		t.Errorf("parts %+v of %d ns", idle, a.Times().Idle)
+	}
+}

@@ -23,20 +23,49 @@ type Activity struct {
 }
 
 // Measure finds the activity of a rank from its whole trace.
-func Measure(rank *trace.Rank) Activity {
+func Measure(rank *trace.Rank) Activity { return measure(rank, nil) }
+
+// MeasureStep finds the activity of one step of a rank: the device work that was
+// launched within it, wherever it ran; without a launch in the trace, what began
+// within it. On a rank without a device, what the CPU did within it.
+func MeasureStep(rank *trace.Rank, step trace.Step) Activity {
+	var launches map[int64]int64
+	if !rank.CPUOnly {
+		launches = launchTimes(rank)
+	}
+	a := measure(rank, func(i int) bool {
+		at, ok := launches[rank.Events.Correlation[i]]
+		if !ok {
+			at = rank.Events.TS[i]
+		}
+		return at >= step.Start && at < step.End
+	})
+	if rank.CPUOnly {
+		a.Start, a.End = step.Start, step.End
+	}
+	return a
+}
+
+// measure takes the events that keep wants, all when it is nil.
+func measure(rank *trace.Rank, keep func(event int) bool) Activity {
 	var compute, memory, comm []Interval
 	ev := &rank.Events
 	isComm := make([]bool, ev.Len())
 	for i := range rank.Operations {
 		for _, e := range rank.Operations[i].Events {
 			isComm[e] = true
-			comm = append(comm, Interval{ev.TS[e], ev.End(e)})
+			if keep == nil || keep(e) {
+				comm = append(comm, Interval{ev.TS[e], ev.End(e)})
+			}
 		}
 	}
 	var a Activity
 	first := true
 	for i := range ev.Len() {
 		category := ev.Category[i]
+		if !category.OnDevice() && !(rank.CPUOnly && category == trace.CPUOp) && !isComm[i] || keep != nil && !keep(i) {
+			continue
+		}
 		if category.OnDevice() || rank.CPUOnly && (category == trace.CPUOp || isComm[i]) {
 			if first {
 				a.Start, a.End, first = ev.TS[i], ev.End(i), false

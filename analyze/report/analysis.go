@@ -60,6 +60,11 @@ type Time struct {
 	Hidden  int64 `json:"hidden_comm_ns"`
 	Memory  int64 `json:"memory_ns"`
 	Idle    int64 `json:"idle_ns"`
+
+	// Parts of the idle time; see overlap.Idle.
+	IdleLaunch int64 `json:"idle_launch_ns"`
+	IdleSync   int64 `json:"idle_sync_ns"`
+	IdleOther  int64 `json:"idle_other_ns"`
 }
 
 // Communication is a row of the communication table: the operations that are
@@ -117,7 +122,6 @@ func Analyze(run *trace.Run, m *collective.Matching) *Analysis {
 	t := table{}
 	for r, rank := range run.Ranks {
 		activity := overlap.Measure(rank)
-		times := activity.Times()
 		device := "gpu"
 		if rank.CPUOnly {
 			device = "cpu"
@@ -125,7 +129,7 @@ func Analyze(run *trace.Run, m *collective.Matching) *Analysis {
 		a.Ranks = append(a.Ranks, Rank{
 			Rank: rank.Rank, RankFrom: rank.RankFrom, Source: rank.Source, Events: rank.Read,
 			Device: device, Truncated: rank.Truncated,
-			Time: Time(times),
+			Time: timeOf(activity.Times(), activity.Idle(rank)),
 		})
 		t.add(run, m, r, activity)
 	}
@@ -135,6 +139,13 @@ func Analyze(run *trace.Run, m *collective.Matching) *Analysis {
 	diags.Merge(&m.Diagnostics)
 	a.Diagnostics = Diagnostics(&diags)
 	return a
+}
+
+func timeOf(t overlap.Times, idle overlap.Idle) Time {
+	return Time{
+		Span: t.Span, Compute: t.Compute, Comm: t.Comm, Exposed: t.Exposed, Hidden: t.Hidden, Memory: t.Memory, Idle: t.Idle,
+		IdleLaunch: idle.Launch, IdleSync: idle.Sync, IdleOther: idle.Other,
+	}
 }
 
 func describeRun(run *trace.Run) Run {

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
+	"mixdown/analyze/overlap"
 	"mixdown/ingest/trace"
 	"mixdown/replay/plan/planpb"
 )
@@ -193,7 +193,7 @@ func (d *deviceRank) linkHost() {
 		if ev.Category[i] != trace.Runtime || ev.TS[i] < d.win.start || ev.TS[i] >= d.win.end {
 			continue
 		}
-		if !blocks(d.rank.Name(i)) {
+		if !overlap.Blocks(d.rank.Name(i)) {
 			continue
 		}
 		p := devicePoint{at: ev.TS[i], end: ev.End(i)}
@@ -219,12 +219,6 @@ func (d *deviceRank) linkHost() {
 		}
 		p.launch.hostSegment = segment
 	}
-}
-
-// blocks says whether an API call returns only when device work has ended:
-// cudaStreamSynchronize, hipDeviceSynchronize, cuEventSynchronize, cudaMemcpy.
-func blocks(name string) bool {
-	return strings.HasSuffix(name, "Synchronize") || name == "cudaMemcpy" || name == "hipMemcpy" || name == "hipMemcpyWithStream"
 }
 
 // lastBefore is the last item of the line that was issued before at and ended
