@@ -30,6 +30,8 @@ func (g *Group) Label() string {
 		return g.Name
 	case g.Inferred:
 		return "all ranks"
+	case g.Ranks != nil:
+		return fmt.Sprint("ranks ", g.Ranks)
 	}
 	return "unknown"
 }
@@ -61,6 +63,9 @@ func groupRun(run *trace.Run, diags *diagnostic.Set) grouping {
 			switch {
 			case local.Ranks != nil:
 				key := local.Name + "\x00" + ranksKey(local.Ranks)
+				if local.Name == "" { // the members are known, the name is not
+					key += local.Stream
+				}
 				g.of[r] = append(g.of[r], add(key, Group{
 					Name: local.Name, Description: local.Description, Ranks: local.Ranks, Size: len(local.Ranks),
 				}))

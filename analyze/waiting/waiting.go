@@ -33,7 +33,12 @@ type boundary struct {
 	// leafStart: an operator without operators inside starts here, so that what
 	// follows is work, not a hole.
 	leafStart bool
+	// wait: an operator that waits for communication starts here.
+	wait bool
 }
+
+// waitTensor is the operator with which functional collectives are waited for.
+const waitTensor = "_c10d_functional::wait_tensor"
 
 // Find returns the waits by end. Ranks with a device have none: their program
 // waits on the device, not in holes.
@@ -84,7 +89,7 @@ func holeBefore(line []boundary, ev *trace.Events, op *comm.Operation) (hole, bo
 	h := hole{index: k, start: max(line[k].ts, op.Issued)}
 	// An annotation on the program's own thread ends when its wait returned.
 	own := int(ev.Thread[op.Event]) == op.Thread
-	h.direct = own || line[k].ts <= op.Returned
+	h.direct = own || line[k].wait || line[k].ts <= op.Returned
 	if h.start >= op.End || !h.direct && op.End-h.start < MinAsync {
 		return hole{}, false
 	}
@@ -109,20 +114,22 @@ func boundaries(rank *trace.Rank) map[trace.ThreadID][]boundary {
 	}
 	lines := map[trace.ThreadID][]boundary{}
 	for thread, events := range byThread {
-		lines[thread] = line(ev, events)
+		lines[thread] = line(rank, events)
 	}
 	return lines
 }
 
-func line(ev *trace.Events, events []int) []boundary {
+func line(rank *trace.Rank, events []int) []boundary {
+	ev := &rank.Events
 	slices.SortStableFunc(events, func(a, b int) int {
 		return cmp.Or(cmp.Compare(ev.TS[a], ev.TS[b]), cmp.Compare(ev.Dur[b], ev.Dur[a])) // the enclosing one first
 	})
 	var list []boundary
 	for n, i := range events {
 		inner := n+1 < len(events) && ev.TS[events[n+1]] < ev.End(i)
-		leaf := !inner && ev.Category[i] == trace.CPUOp
-		list = append(list, boundary{ev.TS[i], leaf}, boundary{ev.End(i), false})
+		wait := ev.Category[i] == trace.CPUOp && rank.Name(i) == waitTensor
+		leaf := !inner && !wait && ev.Category[i] == trace.CPUOp
+		list = append(list, boundary{ts: ev.TS[i], leafStart: leaf, wait: wait}, boundary{ts: ev.End(i)})
 	}
 	slices.SortStableFunc(list, func(a, b boundary) int { return cmp.Compare(a.ts, b.ts) })
 	return list

@@ -137,6 +137,19 @@ func (f *faults) reset() {
 	}
 }
 
+// commit turns the faults found in b, which begins at stream offset from, into
+// diagnostics.
+func (f *faults) commit(d *diagnostics, b []byte, from int64) {
+	if !f.any {
+		return
+	}
+	for c, n := range f.n {
+		if n > 0 {
+			d.add(codeID(c), n, from+int64(f.at[c]), excerpt(b, f.at[c]))
+		}
+	}
+}
+
 // diagnostics is the running count by code.
 type diagnostics [numCodes]Diagnostic
 
@@ -145,6 +158,19 @@ func (d *diagnostics) add(c codeID, n, offset int64, example []byte) {
 		d[c] = Diagnostic{Code: codeNames[c], Offset: offset, Example: printable(example)}
 	}
 	d[c].Count += n
+}
+
+// merge counts what was found further on.
+func (d *diagnostics) merge(later *diagnostics) {
+	for c := range later {
+		if n := later[c].Count; n > 0 {
+			if d[c].Count == 0 {
+				d[c] = later[c]
+				continue
+			}
+			d[c].Count += n
+		}
+	}
 }
 
 // list returns the diagnostics in order of first offset, then code.

@@ -64,6 +64,7 @@ func (r *Reader) event() *Event {
 			case r.full:
 				r.skipElement(cEventTooLarge)
 			default:
+				b = r.rest() // more has moved it
 				r.cut(b[:min(len(b), exampleBytes)])
 				r.pos = r.end
 			}
@@ -74,6 +75,7 @@ func (r *Reader) event() *Event {
 		} else if ev, ok := r.repaired(); ok {
 			return ev
 		}
+		r.ensure(r.p.errAt + exampleBytes)
 		b = r.rest()
 		r.diags.add(cBrokenEvent, 1, r.offset(), excerpt(b, min(len(b), r.p.errAt)))
 		r.pos++
@@ -102,7 +104,7 @@ func (r *Reader) accept(scanned []byte, n int) *Event {
 	ev.Offset = r.offset()
 	ev.End = ev.Offset + int64(n)
 	if r.p.flt.any {
-		r.commit(&r.p.flt, scanned, ev.Offset)
+		r.p.flt.commit(&r.diags, scanned, ev.Offset)
 	}
 	r.pos += n
 	return ev
@@ -128,7 +130,7 @@ func (r *Reader) skipElement(c codeID) {
 			return
 		}
 		// A single token that fills the window, or nonsense.
-		if r.full {
+		if status == needMore {
 			r.pos = r.end
 		} else if r.pos < r.end {
 			r.pos++

@@ -59,6 +59,17 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("in pieces: %s", d)
 			}
 		}
+		for _, size := range []int{1, 50, 400} {
+			opts := Options{Workers: 2, PartBytes: size, BufferSize: minBufferSize}
+			if d, _ := compareScan(input, opts, iotest.HalfReader); d != "" {
+				t.Fatalf("parts of %d: %s", size, d)
+			}
+		}
+		if strings.HasPrefix(input, "{") {
+			if d := sameEvent([]byte(input)); d != "" {
+				t.Fatal(d)
+			}
+		}
 		checkOffsets(t, input)
 		checkPairer(t, input)
 		checkOracle(t, input)

@@ -129,7 +129,8 @@ func (r *Reader) metadata(key string) {
 		b, from := r.rest(), r.offset()
 		r.p.flt.reset()
 		next, status := w.walk(b, 0, &r.p.flt)
-		r.commit(&r.p.flt, b, from)
+		r.commitPlain(&r.p.flt, from)
+		b = r.rest()
 		if keep {
 			if m.bytes+cost+len(raw)+next > r.opts.MaxMetadataBytes {
 				keep, raw = false, nil
@@ -151,11 +152,27 @@ func (r *Reader) metadata(key string) {
 			r.note(cTooDeep)
 		}
 		r.note(cBrokenMetadata)
-		if r.full {
+		if status == needMore {
 			r.pos = r.end
 		}
 		r.resync(seekKey)
 		return
+	}
+}
+
+// commitPlain turns the faults found in the bytes from the current position on
+// into diagnostics. Their examples begin at the fault, because what stands
+// before it may have left the window.
+func (r *Reader) commitPlain(f *faults, from int64) {
+	if !f.any {
+		return
+	}
+	for c, n := range f.n {
+		if n > 0 {
+			r.ensure(f.at[c] + exampleBytes)
+			b := r.rest()
+			r.diags.add(codeID(c), n, from+int64(f.at[c]), excerpt(b[min(f.at[c], len(b)):], 0))
+		}
 	}
 }
 

@@ -101,7 +101,7 @@ func (p *Pairer) push(ev *Event) {
 	b.ev.Name, b.ev.Cat, b.ev.Args = b.name, b.cat, Args{}
 	b.ev.IDScope = bytes.Clone(ev.IDScope)
 	if len(b.args) > 0 {
-		b.ev.Args = Args{Value{b.args, Object}}
+		b.ev.Args = Args{v: Value{b.args, Object}}
 	}
 	t := track{ev.PID, ev.TID}
 	p.open[t] = append(p.open[t], b)
@@ -163,7 +163,7 @@ func (p *Pairer) join(b *begin, e *Event) *Event {
 		x.Args = e.Args
 	case len(e.Args.Raw()) > 0:
 		p.args = mergeArgs(p.args[:0], x.Args, e.Args)
-		x.Args = Args{Value{p.args, Object}}
+		x.Args = Args{v: Value{p.args, Object}}
 	}
 	p.free = append(p.free, b)
 	return x

@@ -9,6 +9,7 @@ type parser struct {
 	walk     walker
 	maxDepth int
 	text     []byte        // decoded strings of the event
+	members  []member      // of the args of an event of the usual form
 	ids      map[string]ID // string ids seen, so that each is allocated once
 	errAt    int           // where the last broken event stopped making sense
 }
@@ -31,6 +32,7 @@ const (
 	keyArgs
 	keyID
 	keyScope
+	keyBP
 )
 
 // parse scans the event that begins at b[0] == '{' into p.ev and returns the
@@ -39,6 +41,16 @@ const (
 func (p *parser) parse(b []byte) int {
 	p.ev = Event{}
 	p.flt.reset()
+	p.text = p.text[:0]
+	if n := p.usual(b); n > 0 {
+		return n
+	}
+	return p.general(b)
+}
+
+// general is parse for events of any form.
+func (p *parser) general(b []byte) int {
+	p.ev = Event{}
 	p.text = p.text[:0]
 	seen := 0
 	comma := false
@@ -176,7 +188,7 @@ func (p *parser) set(key []byte, v Value, at, seen int) int {
 	case "args":
 		bit = keyArgs
 		if v.kind == Object {
-			ev.Args = Args{v}
+			ev.Args = Args{v: v}
 		}
 	case "id":
 		bit = keyID

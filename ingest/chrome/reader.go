@@ -16,6 +16,10 @@ type Options struct {
 	MaxEvents        int64 // events delivered before the Reader stops; default no limit
 	MaxMetadataBytes int   // memory for top-level values; default 16 MiB
 	BufferSize       int   // bytes read at a time; default 256 KiB
+
+	// Of Scan alone.
+	Workers   int // parts of the file read at once; default 1, which is one after the other
+	PartBytes int // size of a part; default 512 KiB
 }
 
 const minBufferSize = 64
@@ -32,6 +36,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.BufferSize <= 0 {
 		o.BufferSize = 256 << 10
+	}
+	if o.PartBytes <= 0 {
+		o.PartBytes = 512 << 10
 	}
 	o.BufferSize = max(o.BufferSize, minBufferSize)
 	o.MaxDepth = max(o.MaxDepth, 2)
@@ -59,6 +66,9 @@ type Reader struct {
 	truncated bool
 
 	repairWork int64 // bytes rewritten so far
+
+	parts *parts // what Scan has others read ahead; nil otherwise
+	split bool   // Next stops before the second event, for Scan
 
 	done error // what Next returns from now on
 }
@@ -112,7 +122,13 @@ func (r *Reader) Next() (*Event, error) {
 	}
 	for {
 		var ev *Event
+		if r.parts != nil && r.atPart() {
+			return nil, errPart
+		}
 		c, ok := r.peek()
+		if r.split && c == '{' && r.state == stEvents && r.sep == sepComma {
+			return nil, errPart
+		}
 		if !ok {
 			r.done = r.finish()
 			return nil, r.done
@@ -152,20 +168,8 @@ func (r *Reader) Truncated() bool { return r.truncated }
 
 // note counts a fault at the current position.
 func (r *Reader) note(c codeID) {
+	r.ensure(exampleBytes) // so that the example does not depend on where the window ends
 	r.diags.add(c, 1, r.offset(), excerpt(r.rest(), 0))
-}
-
-// commit turns the faults found in b, which begins at offset from, into
-// diagnostics.
-func (r *Reader) commit(f *faults, b []byte, from int64) {
-	if !f.any {
-		return
-	}
-	for c, n := range f.n {
-		if n > 0 {
-			r.diags.add(codeID(c), n, from+int64(f.at[c]), excerpt(b, f.at[c]))
-		}
-	}
 }
 
 func (r *Reader) skipBOM() {

@@ -64,6 +64,17 @@ func (v Value) Bool() (value, ok bool) {
 // Int returns v as an integer: a number, or a string that holds one, if it is
 // integral ("7.0" and 7e2 are) and fits. It is exact.
 func (v Value) Int() (int64, bool) {
+	if v.kind == Number && len(v.raw) <= 18 {
+		n := int64(0)
+		for k, c := range v.raw {
+			if c-'0' > 9 {
+				break
+			}
+			if n = n*10 + int64(c-'0'); k == len(v.raw)-1 {
+				return n, true
+			}
+		}
+	}
 	n, st := scaleInt(v.number(), 0)
 	return n, st == decOK
 }
@@ -293,11 +304,12 @@ func skipContainer(b []byte, i int) int {
 
 // Args is the args object of an event, decoded on demand.
 type Args struct {
-	v Value
+	v       Value
+	members []member // of v, when the scanner has listed them
 }
 
 // ArgsOf returns the Args that the raw JSON object b holds.
-func ArgsOf(b []byte) Args { return Args{ParseValue(b)} }
+func ArgsOf(b []byte) Args { return Args{v: ParseValue(b)} }
 
 // Raw returns the object as it is written in the file; nil when the event has
 // none.
@@ -305,8 +317,31 @@ func (a Args) Raw() []byte { return a.v.raw }
 
 // Each calls f with the members in file order, until f returns false. The key
 // is unescaped and valid until f returns.
-func (a Args) Each(f func(key []byte, v Value) bool) { a.v.Fields(f) }
+func (a Args) Each(f func(key []byte, v Value) bool) {
+	if a.members == nil {
+		a.v.Fields(f)
+		return
+	}
+	raw := a.v.raw
+	for i := range a.members {
+		m := &a.members[i]
+		if !f(raw[m.key:m.keyEnd], Value{raw[m.val:m.valEnd], m.kind}) {
+			return
+		}
+	}
+}
 
 // Get returns the member with the given key; the last one if there are
 // several.
-func (a Args) Get(key string) (Value, bool) { return a.v.Get(key) }
+func (a Args) Get(key string) (Value, bool) {
+	if a.members == nil {
+		return a.v.Get(key)
+	}
+	raw := a.v.raw
+	for i := len(a.members) - 1; i >= 0; i-- {
+		if m := &a.members[i]; string(raw[m.key:m.keyEnd]) == key {
+			return Value{raw[m.val:m.valEnd], m.kind}, true
+		}
+	}
+	return Value{}, false
+}

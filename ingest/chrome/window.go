@@ -16,6 +16,7 @@ type window struct {
 	max  int   // largest length of buf
 	err  error // what ended src, io.EOF included; nil while it goes on
 	full bool  // the last more failed because buf may not grow
+	sips bool  // an empty window takes what one read gives, not more
 }
 
 // maxEmptyReads is how often in a row a reader may return nothing.
@@ -52,7 +53,7 @@ func (w *window) more() bool {
 	// Fill the buffer whole: an event at its edge is scanned again from its
 	// start, and with small reads that would happen again and again.
 	before, empty := w.end, 0
-	for w.end < len(w.buf) && w.err == nil {
+	for w.end < len(w.buf) && w.err == nil && (w.end == before || !w.sips || before > 0) {
 		n, err := w.src.Read(w.buf[w.end:])
 		if n < 0 || n > len(w.buf)-w.end {
 			n, err = 0, errors.New("reader returned an impossible count")

@@ -96,3 +96,19 @@ func isCommKernel(name string) bool {
 	}
 	return false
 }
+
+// commNames is isCommKernel by number, for kernels of one table of names: each
+// name is looked at once.
+func commNames(names *trace.Strings) func(trace.NameID) bool {
+	const unknown, no, yes = 0, 1, 2
+	known := make([]uint8, names.Len())
+	return func(id trace.NameID) bool {
+		if known[id] == unknown {
+			known[id] = no
+			if isCommKernel(names.Get(id)) {
+				known[id] = yes
+			}
+		}
+		return known[id] == yes
+	}
+}

@@ -42,7 +42,8 @@ const clockSlack = 5_000
 func checkCausality(rd *reading, fix Fix) {
 	rank := rd.rank
 	ev := &rank.Events
-	launches, ambiguous := joinLaunches(rank)
+	launches, ambiguous := trace.JoinLaunches(rank)
+	rd.launches = launches
 	for _, i := range ambiguous {
 		rd.diags.Addf("ambiguous-correlation", diagnostic.NoRank, ev.Offset[i],
 			"calls of several processes have correlation %d: a merged trace of several ranks; its kernels are joined to none of them", ev.Correlation[i])
@@ -51,8 +52,11 @@ func checkCausality(rd *reading, fix Fix) {
 	var count, first int64
 	example := ""
 	for i := range ev.Len() {
-		l, ok := launches[ev.Correlation[i]]
-		if !ok || !ev.Category[i].OnDevice() || ev.TS[i] >= ev.TS[l]-clockSlack {
+		if !ev.Category[i].OnDevice() {
+			continue
+		}
+		l, ok := launches.Of(ev.Correlation[i])
+		if !ok || ev.TS[i] >= ev.TS[l]-clockSlack {
 			continue
 		}
 		early := ev.TS[l] - ev.TS[i]
@@ -80,21 +84,30 @@ func checkCausality(rd *reading, fix Fix) {
 
 // countLostKernels counts launches whose kernel is not in the trace: it ran after
 // the window, or the profiler lost it (rocprofiler#152).
-func countLostKernels(rd *reading, launches map[int64]int) {
+func countLostKernels(rd *reading, launches *trace.Launches) {
 	rank := rd.rank
 	if rank.CPUOnly {
 		return
 	}
 	ev := &rank.Events
-	found := make(map[int64]bool, len(launches))
+	found := make([]bool, ev.Len()) // work of the launch
+	loose := map[int64]bool{}       // correlations of work that is joined to none
 	for i := range ev.Len() {
-		if ev.Category[i].OnDevice() {
-			found[ev.Correlation[i]] = true
+		if !ev.Category[i].OnDevice() {
+			continue
+		}
+		if l, ok := launches.Of(ev.Correlation[i]); ok {
+			found[l] = true
+		} else {
+			loose[ev.Correlation[i]] = true
 		}
 	}
 	isLaunch := map[trace.NameID]bool{} // names repeat
 	for i := range ev.Len() {
-		if ev.Category[i] != trace.Runtime || ev.Correlation[i] == trace.NoID || found[ev.Correlation[i]] {
+		if ev.Category[i] != trace.Runtime || ev.Correlation[i] == trace.NoID {
+			continue
+		}
+		if l, ok := launches.Of(ev.Correlation[i]); ok && found[l] || !ok && loose[ev.Correlation[i]] {
 			continue
 		}
 		launch, known := isLaunch[ev.Name[i]]

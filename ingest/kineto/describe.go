@@ -104,7 +104,7 @@ func (s *facts) sizeFromDims(rec *record) bool {
 	if rec.kind == c10dRecord {
 		return s.sizeFromOperator(rec)
 	}
-	n, dtype, ok := rec.tensor(0)
+	n, dtype, ok := rec.tensors()
 	if s.op == comm.Barrier {
 		dtype, ok = comm.Uint8, true
 	}
@@ -123,6 +123,10 @@ func (s *facts) sizeFromDims(rec *record) bool {
 	case comm.AllGather:
 		if g := s.group.Size; g > 0 {
 			s.dtype, s.in, s.out, s.sized = dtype, n, n*int64(g), true
+		}
+	case comm.ReduceScatter: // annotated with its whole input
+		if g := int64(s.group.Size); g > 0 && n%g == 0 {
+			s.dtype, s.in, s.out, s.sized = dtype, n, n/g, true
 		}
 	}
 	return s.sized

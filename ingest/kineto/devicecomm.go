@@ -18,7 +18,7 @@ type deviceComm struct {
 	nest  *nest
 	calls []call
 
-	launch  map[int64]int // correlation -> event of the launch
+	launch  *trace.Launches
 	args    map[int]int   // kernel event -> its kernelRecord
 	callOf  map[int]int   // record -> call
 	kernels map[int][]int // call -> device events
@@ -37,7 +37,7 @@ type issued struct {
 func (d *deviceComm) find() {
 	rank := d.rd.rank
 	ev := &rank.Events
-	d.launch, d.args = launchesOf(rank), map[int]int{}
+	d.launch, d.args = d.rd.launches, map[int]int{}
 	d.callOf, d.kernels = map[int]int{}, map[int][]int{}
 	for i, rec := range d.nest.records {
 		if rec.kind == kernelRecord {
@@ -54,13 +54,14 @@ func (d *deviceComm) find() {
 
 	var loose []int  // communication kernels that no record encloses
 	var copies []int // copies and sets issued inside a communication call
+	isComm := commNames(rank.Names)
 	for i := range ev.Len() {
 		if !ev.Category[i].OnDevice() {
 			continue
 		}
 		_, hasArgs := d.args[i]
 		communicates := hasArgs || ev.Category[i] == trace.CollectiveActivity ||
-			ev.Category[i] == trace.Kernel && isCommKernel(rank.Name(i))
+			ev.Category[i] == trace.Kernel && isComm(ev.Name[i])
 		c := d.enclosingCall(i)
 		switch {
 		case communicates && c >= 0 && !d.isFrame(c):
@@ -149,7 +150,7 @@ func (d *deviceComm) linkByOrder(loose *[]int) {
 // device event i was launched, or -1.
 func (d *deviceComm) enclosingCall(i int) int {
 	ev := &d.rd.rank.Events
-	launch, ok := d.launch[ev.Correlation[i]]
+	launch, ok := d.launch.Of(ev.Correlation[i])
 	if !ok {
 		return -1
 	}
@@ -188,7 +189,7 @@ func (d *deviceComm) group(loose []int) []issued {
 	}
 	slices.SortStableFunc(loose, func(a, b int) int { return cmp.Compare(d.launchTime(a, ev.TS[a]), d.launchTime(b, ev.TS[b])) })
 	for _, k := range loose {
-		launch, launched := d.launch[ev.Correlation[k]]
+		launch, launched := d.launch.Of(ev.Correlation[k])
 		at := d.launchTime(k, ev.TS[k])
 		one := issued{kernels: []int{k}, at: at, thread: -1}
 		if launched {
@@ -218,7 +219,7 @@ func (d *deviceComm) group(loose []int) []issued {
 
 func (d *deviceComm) launchTime(kernel int, otherwise int64) int64 {
 	ev := &d.rd.rank.Events
-	if launch, ok := d.launch[ev.Correlation[kernel]]; ok {
+	if launch, ok := d.launch.Of(ev.Correlation[kernel]); ok {
 		return ev.TS[launch]
 	}
 	return otherwise

@@ -132,6 +132,8 @@ func (rd *reading) groupIndex(s facts, stream string) int {
 	want := comm.Group{Stream: stream}
 	if s.hasGroup {
 		want = s.group
+	}
+	if s.hasGroup && s.group.Name != "" {
 		for _, g := range rd.rank.Distributed.Groups {
 			if g.Name != want.Name {
 				continue

@@ -40,7 +40,7 @@ func (rd *reading) finish() {
 	slices.SortFunc(rank.Steps, func(a, b trace.Step) int { return cmp.Compare(a.Start, b.Start) })
 	rd.number()
 	findCycles(rank)
-	setPhases(rank)
+	setPhases(rank, rd.launches)
 	setModules(rank)
 	rd.records = nil
 }

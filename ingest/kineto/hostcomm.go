@@ -2,6 +2,7 @@ package kineto
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,10 +35,12 @@ func (h *hostComm) find() map[int]bool {
 			Event: title.event, Events: []int{title.event}, RecordFn: title.recordFn,
 			Stream: "thread " + rank.Threads[title.thread].TID, Thread: -1,
 		}
-		records := []*record{nil, title}
+		// The operator comes first: a reduce_scatter runs as an all_reduce of
+		// the whole input, and is annotated so.
+		records := []*record{title}
 		if issuers[n] >= 0 {
 			issuer := &h.nest.records[issuers[n]]
-			records = append(records, issuer)
+			records = []*record{issuer, title}
 			op.Issued, op.Returned, op.Thread = issuer.start, issuer.end, issuer.thread
 		}
 		s := merge(records, nil)
@@ -82,7 +85,10 @@ func (h *hostComm) issuers(titles []int) []int {
 	operators := h.sorted(c10dRecord)
 	byID := slices.Clone(operators)
 	slices.SortStableFunc(byID, func(a, b int) int { return cmp.Compare(h.nest.records[a].recordFn, h.nest.records[b].recordFn) })
-	taken := map[int]bool{}
+	left := map[int]int{} // operator -> annotations it may still have made
+	for _, o := range operators {
+		left[o] = h.nest.records[o].runs()
+	}
 	result := make([]int, len(titles))
 	for n, t := range titles {
 		title := &h.nest.records[t]
@@ -91,7 +97,7 @@ func (h *hostComm) issuers(titles []int) []int {
 			result[n] = r
 		} else if title.recordFn > 0 {
 			at, _ := slices.BinarySearchFunc(byID, title.recordFn, func(i int, id int64) int { return cmp.Compare(h.nest.records[i].recordFn, id) })
-			if at > 0 && sameOp(title, &h.nest.records[byID[at-1]]) && !taken[byID[at-1]] {
+			if at > 0 && sameOp(title, &h.nest.records[byID[at-1]]) && left[byID[at-1]] > 0 {
 				result[n] = byID[at-1]
 			}
 		} else {
@@ -100,23 +106,40 @@ func (h *hostComm) issuers(titles []int) []int {
 				if issuer.start > title.start {
 					break
 				}
-				if !taken[o] && sameOp(title, issuer) && sameInput(title, issuer) {
+				if left[o] > 0 && sameOp(title, issuer) && sameInput(title, issuer) {
 					result[n] = o
 					break
 				}
 			}
 		}
 		if result[n] >= 0 {
-			taken[result[n]] = true
+			left[result[n]]--
 		}
 	}
 	return result
 }
 
-func sameOp(a, b *record) bool {
-	opA, okA := comm.ParseOp(a.name)
-	opB, okB := comm.ParseOp(b.name)
-	return okA && okB && opA == opB
+// runs is how many times Gloo runs for one call of the operator: a coalesced
+// reduce_scatter runs once for each tensor.
+func (rec *record) runs() int {
+	if !strings.HasSuffix(rec.name, "reduce_scatter_tensor_coalesced_") {
+		return 1
+	}
+	tensors := 0
+	for _, d := range rec.dims { // the outputs, then as many inputs
+		if len(d) > 0 {
+			tensors++
+		}
+	}
+	return max(1, tensors/2)
+}
+
+// sameOp says whether the annotation can be that of the operator. Gloo has no
+// reduce_scatter: it runs, and is annotated, as an all_reduce.
+func sameOp(title, operator *record) bool {
+	ran, okRan := comm.ParseOp(title.name)
+	called, okCalled := comm.ParseOp(operator.name)
+	return okRan && okCalled && (ran == called || ran == comm.AllReduce && called == comm.ReduceScatter)
 }
 
 // sameInput says whether the annotation's tensor is one of the operator's.
@@ -137,14 +160,20 @@ func (s *facts) sizeWithGroup(records []*record) {
 }
 
 // glooThread is the name that PyTorch gives the worker threads of its Gloo
-// process groups.
-const glooThread = "pt_gloo_runloop"
+// process groups, glooThreads how many each group starts (ProcessGroupGloo's
+// default, which its Python interface does not change).
+const (
+	glooThread  = "pt_gloo_runloop"
+	glooThreads = 2
+)
 
 // groupsByThread tells which group a worker thread serves. Gloo's annotations
-// name no group, but every group starts the same number of worker threads when
-// it is made, and the file lists the groups of this rank in that order: with k
-// threads for each of n groups, the i-th k threads by id are group i's. Where
-// the numbers do not fit, or a known size contradicts, nothing is concluded.
+// name no group, but every group starts its worker threads when it is made, and
+// the file lists the groups of this rank in that order. So when the threads of
+// all groups are in the file, the i-th pair by thread id is group i's. When only
+// some are, a pair could be that of several groups: it is told only who the
+// members are, and only where all groups that it could be have the same. Where a
+// known size contradicts, nothing is concluded.
 func (h *hostComm) groupsByThread(titles, issuers []int) map[int]comm.Group {
 	rank := h.rd.rank
 	var mine []comm.Group
@@ -157,21 +186,18 @@ func (h *hostComm) groupsByThread(titles, issuers []int) map[int]comm.Group {
 		return nil
 	}
 	byThread := map[int]comm.Group{}
-	if len(mine) == 1 { // all there is, the program's own threads included
+	workers := h.workerThreads()
+	switch {
+	case len(mine) == 1: // all there is, the program's own threads included
 		for _, t := range titles {
 			byThread[h.nest.records[t].thread] = mine[0]
 		}
-	} else {
-		workers := h.workerThreads()
-		if len(workers) == 0 || len(workers)%len(mine) != 0 {
-			h.rd.diags.Addf("group-unknown", diagnostic.NoRank, diagnostic.NoOffset,
-				"%d worker threads for %d groups: which serves which is not known", len(workers), len(mine))
-			return nil
-		}
-		each := len(workers) / len(mine)
+	case len(workers) == glooThreads*len(mine):
 		for i, w := range workers {
-			byThread[w] = mine[i/each]
+			byThread[w] = mine[i/glooThreads]
 		}
+	default:
+		h.unnamedGroups(byThread, workers, mine, titles, issuers)
 	}
 	for n, t := range titles {
 		title := &h.nest.records[t]
@@ -185,6 +211,53 @@ func (h *hostComm) groupsByThread(titles, issuers []int) map[int]comm.Group {
 	return byThread
 }
 
+// unnamedGroups tells the members of groups whose names can't be told. Threads
+// with ids next to each other were started together, so they serve one group.
+func (h *hostComm) unnamedGroups(byThread map[int]comm.Group, workers []int, mine []comm.Group, titles, issuers []int) {
+	sizes := map[int]int{} // thread -> members, as far as calls tell
+	for n, t := range titles {
+		title := &h.nest.records[t]
+		if size := groupSizeOf(title, issuers[n], h.nest.records); size > 0 {
+			sizes[title.thread] = size
+		}
+	}
+	unknown := 0
+	for i := 0; i < len(workers); {
+		pair := workers[i : i+1]
+		if i+1 < len(workers) && h.threadID(workers[i+1]) == h.threadID(workers[i])+1 {
+			pair = workers[i : i+2]
+		}
+		i += len(pair)
+		var members []int
+		same := true
+		for _, g := range mine {
+			fits := true
+			for _, w := range pair {
+				fits = fits && (sizes[w] == 0 || sizes[w] == len(g.Ranks))
+			}
+			if !fits {
+				continue
+			}
+			same = same && (members == nil || slices.Equal(members, g.Ranks))
+			members = g.Ranks
+		}
+		if members == nil || !same {
+			unknown++
+			continue
+		}
+		h.rd.diags.Addf("group-inferred", diagnostic.NoRank, diagnostic.NoOffset,
+			"the name of a group is not known, but all groups it could be have the members %v", members)
+		for _, w := range pair {
+			// The stream keeps two groups of the same ranks apart, alike on all ranks.
+			byThread[w] = comm.Group{Ranks: members, Size: len(members), Stream: fmt.Sprintf("workers %d", i/glooThreads)}
+		}
+	}
+	if unknown > 0 {
+		h.rd.diags.Addf("group-unknown", diagnostic.NoRank, diagnostic.NoOffset,
+			"%d worker threads are in the trace for %d groups: which serves which is not known", len(workers), len(mine))
+	}
+}
+
 // workerThreads lists the threads of Gloo process groups by thread id.
 func (h *hostComm) workerThreads() []int {
 	var list []int
@@ -193,12 +266,14 @@ func (h *hostComm) workerThreads() []int {
 			list = append(list, int(id))
 		}
 	}
-	slices.SortFunc(list, func(a, b int) int {
-		x, _ := strconv.ParseInt(h.rd.rank.Threads[a].TID, 10, 64)
-		y, _ := strconv.ParseInt(h.rd.rank.Threads[b].TID, 10, 64)
-		return cmp.Compare(x, y)
-	})
+	slices.SortFunc(list, func(a, b int) int { return cmp.Compare(h.threadID(a), h.threadID(b)) })
 	return list
+}
+
+// threadID is the system's number of a thread, 0 where the file has none.
+func (h *hostComm) threadID(thread int) int64 {
+	id, _ := strconv.ParseInt(h.rd.rank.Threads[thread].TID, 10, 64)
+	return id
 }
 
 // groupSizeOf is the number of members that the arguments of a call imply, 0

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"mixdown/ingest/chrome"
 	"mixdown/ingest/diagnostic"
@@ -51,10 +52,17 @@ func Load(ctx context.Context, files []source.File, opts Options) (*trace.Run, e
 	}
 	next := make(chan int)
 	var wg sync.WaitGroup
+	var left atomic.Int64 // files not read to their end
+	left.Store(int64(len(files)))
 	for range min(parallel, len(files)) {
 		wg.Go(func() {
 			for i := range next {
+				opts := opts
+				if opts.Limits.Workers == 0 {
+					opts.Limits.Workers = workersFor(int(left.Load()))
+				}
 				readings[i], failures[i] = readFile(files[i], opts)
+				left.Add(-1)
 				if opts.Progress != nil {
 					opts.Progress(files[i].Name)
 				}
@@ -80,17 +88,29 @@ func Load(ctx context.Context, files []source.File, opts Options) (*trace.Run, e
 	return assemble(readings, failures)
 }
 
+// workersFor is how many parts of a file to read at once when so many files are
+// left: files keep the CPUs busy as long as there are enough of them, and need
+// no one to put parts in order.
+func workersFor(files int) int {
+	cpus := runtime.GOMAXPROCS(0)
+	return (cpus + files - 1) / max(files, 1)
+}
+
 func readFile(file source.File, opts Options) (*reading, error) {
 	f, err := file.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return readFrom(f, file.Name, opts)
+	var progress func() float64
+	if s, ok := f.(interface{ Stored() int64 }); ok && file.Size > 0 {
+		progress = func() float64 { return float64(s.Stored()) / float64(file.Size) }
+	}
+	return readFrom(f, file.Name, opts, progress)
 }
 
-func readFrom(r io.Reader, name string, opts Options) (*reading, error) {
-	rd, err := readRank(r, name, opts.Limits)
+func readFrom(r io.Reader, name string, opts Options, progress func() float64) (*reading, error) {
+	rd, err := readRank(r, name, opts.Limits, progress)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

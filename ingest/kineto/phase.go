@@ -30,10 +30,10 @@ func phaseOfMarker(category trace.Category, name string) trace.Phase {
 		return trace.Optimizer
 	case strings.HasPrefix(name, "Optimizer.zero_grad"), strings.HasPrefix(name, "enumerate(DataLoader)"), word(lower, "zero_grad"):
 		return trace.OtherPhase
-	case strings.HasPrefix(name, "FSDP::pre_backward"), strings.HasPrefix(name, "FSDP::post_backward"), strings.Contains(name, "_backward_hook"),
+	case strings.HasPrefix(name, "FSDP::") && strings.Contains(name, "backward"), strings.Contains(name, "_backward_hook"),
 		word(lower, "backward"), pipelineAction(name, 'B'), pipelineAction(name, 'I'), pipelineAction(name, 'W'):
 		return trace.Backward
-	case strings.HasPrefix(name, "FSDP::pre_forward"), strings.HasPrefix(name, "FSDP::post_forward"), strings.HasPrefix(name, "FSDP::root_pre_forward"),
+	case strings.HasPrefix(name, "FSDP::") && strings.Contains(name, "forward"), strings.HasPrefix(name, "FullyShardedDataParallel._pre_forward"),
 		strings.HasPrefix(name, "DistributedDataParallel.forward"), strings.HasPrefix(name, "FullyShardedDataParallel.forward"),
 		word(lower, "forward"), pipelineAction(name, 'F'):
 		return trace.Forward
@@ -105,18 +105,17 @@ func phaseMarkers(rank *trace.Rank) *innermost {
 
 // setPhases gives every device event the phase in which it was launched, and
 // every operation the one in which it was issued.
-func setPhases(rank *trace.Rank) {
+func setPhases(rank *trace.Rank, launches *trace.Launches) {
 	phases := phaseMarkers(rank)
 	if len(phases.byThread) == 0 {
 		return
 	}
 	ev := &rank.Events
-	launches := launchesOf(rank)
 	for i := range ev.Len() {
 		if !ev.Category[i].OnDevice() {
 			continue
 		}
-		if l, ok := launches[ev.Correlation[i]]; ok {
+		if l, ok := launches.Of(ev.Correlation[i]); ok {
 			ev.Phase[i] = trace.Phase(phases.at(ev.Thread[l], ev.TS[l]))
 		}
 	}

@@ -1,10 +1,10 @@
 package kineto
 
 import (
-	"errors"
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 
 	"mixdown/ingest/chrome"
 	"mixdown/ingest/comm"
@@ -15,153 +15,137 @@ import (
 // reading is the state of reading one file.
 type reading struct {
 	rank    *trace.Rank
-	threads map[threadKey]trace.ThreadID
 	records []record // communication events, in file order
 
 	threadNames map[trace.ThreadID]string // as the file's metadata events give them
 	diags       diagnostic.Set
-	fix         Fix // of device events that start before their launch
+	launches    *trace.Launches // what the correlations join, found by finish
+	fix         Fix             // of device events that start before their launch
+
+	tables  *tables
+	names   []trace.NameID   // in the rank, by number in tables; unnumbered when not met yet
+	threads []trace.ThreadID // likewise
 }
 
-type threadKey struct{ pid, tid chrome.ID }
+// unnumbered marks a name or thread that no part taken so far has.
+const unnumbered = 1<<32 - 1
 
 // readRank reads one file to its end. The rank number is still open: it is in
-// the file's metadata or in its name.
-func readRank(r io.Reader, source string, limits chrome.Options) (*reading, error) {
+// the file's metadata or in its name. progress, when set, tells which share of
+// the file has been read.
+func readRank(r io.Reader, source string, limits chrome.Options, progress func() float64) (*reading, error) {
 	rd := &reading{
-		rank:    &trace.Rank{Source: source, Names: trace.NewStrings()},
-		threads: map[threadKey]trace.ThreadID{}, threadNames: map[trace.ThreadID]string{},
+		rank:        &trace.Rank{Source: source, Names: trace.NewStrings()},
+		threadNames: map[trace.ThreadID]string{},
+		tables:      newTables(),
 	}
-	reader := chrome.NewReader(r, limits)
-	for {
-		ev, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		rd.rank.Read++
-		switch {
-		case ev.Phase == 'X':
-			rd.add(ev)
-		case ev.Phase == 'M' && string(ev.Name) == "thread_name":
-			if v, ok := ev.Args.Get("name"); ok {
-				rd.nameThread(rd.thread(ev), text(v))
+	workers := make([]*worker, max(limits.Workers, 1)+1)
+	var mu sync.Mutex
+	var free []*part
+	recycle := func(s chrome.Sink) {
+		p := s.(*part)
+		p.reset()
+		mu.Lock()
+		free = append(free, p)
+		mu.Unlock()
+	}
+	reader, err := chrome.Scan(r, limits, chrome.Sinks{
+		New: func(n int) chrome.Sink {
+			if workers[n] == nil {
+				workers[n] = newWorker(rd.tables)
 			}
-		}
+			w := workers[n]
+			w.epoch++
+			mu.Lock()
+			defer mu.Unlock()
+			p := &part{}
+			if k := len(free) - 1; k >= 0 {
+				p, free = free[k], free[:k]
+			}
+			p.worker, p.epoch = w, w.epoch
+			return p
+		},
+		Take: func(s chrome.Sink) {
+			rd.take(s.(*part), progress)
+			recycle(s)
+		},
+		Drop: recycle,
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, d := range reader.Diagnostics() {
 		rd.diags.Add(diagnostic.Diagnostic{Code: d.Code, Count: d.Count, Offset: d.Offset, Example: d.Example})
 	}
 	rd.rank.Truncated = reader.Truncated()
 	rd.readMetadata(reader.Metadata())
+	rd.tables, rd.names, rd.threads = nil, nil, nil
 	return rd, nil
 }
 
-// add stores one complete event.
-func (rd *reading) add(ev *chrome.Event) {
-	category := categoryOf(ev.Cat, ev.Name)
-	if !ev.HasTS {
-		rd.diags.Addf("no-timestamp", diagnostic.NoRank, ev.Offset, "%q has no usable ts and is left out", ev.Name)
-		return
-	}
-	row := trace.Row{
-		Name: rd.rank.Names.Intern(ev.Name), Category: category,
-		Thread: rd.thread(ev), TS: ev.TS, Offset: ev.Offset,
-		Correlation: trace.NoID, Stream: trace.NoStream, Device: -1,
-	}
-	if ev.HasDur {
-		row.Dur = max(ev.Dur, 0)
-	}
-	if category.OnDevice() && ev.TS == 0 && row.Dur == 0 {
-		// CUPTI writes zeros when it could not time an activity.
-		rd.diags.Addf("untimed-device-event", diagnostic.NoRank, ev.Offset, "%q has time 0 and is left out", ev.Name)
-		return
-	}
-	switch {
-	case category.OnDevice(), category == trace.Runtime, category == trace.Sync:
-		rd.readDeviceArgs(ev, &row)
-	}
-	i := rd.rank.Events.Append(row)
-	switch category {
-	case trace.CPUOp, trace.UserAnnotation:
-		rd.addCPU(ev, i)
-	case trace.Kernel, trace.CollectiveActivity:
-		if _, ok := ev.Args.Get("Collective name"); ok {
-			rec := record{event: i, kind: kernelRecord}
-			rec.readArgs(ev.Args)
-			rd.records = append(rd.records, rec)
+// take adds the next part of the file. Names and threads get their numbers by
+// first appearance, so these don't depend on who read what.
+func (rd *reading) take(p *part, progress func() float64) {
+	rank := rd.rank
+	rank.Read += p.read
+	for _, id := range p.names {
+		for int(id) >= len(rd.names) {
+			rd.names = append(rd.names, unnumbered)
+		}
+		if rd.names[id] == unnumbered {
+			rd.names[id] = rank.Names.InternString(rd.tables.nameOf(id))
 		}
 	}
-}
-
-// readDeviceArgs reads what joins device events to launches and streams.
-func (rd *reading) readDeviceArgs(ev *chrome.Event, row *trace.Row) {
-	ev.Args.Each(func(key []byte, v chrome.Value) bool {
-		switch string(key) {
-		case "correlation":
-			if n, ok := v.Int(); ok {
-				row.Correlation = n
-			}
-		case "stream":
-			if n, ok := v.Int(); ok {
-				row.Stream = n
-			}
-		case "device":
-			if n, ok := v.Int(); ok {
-				row.Device = int32(n)
-			}
+	for _, id := range p.threads {
+		for int(id) >= len(rd.threads) {
+			rd.threads = append(rd.threads, unnumbered)
 		}
-		return true
-	})
-	if row.Category.OnDevice() && row.Stream == trace.NoStream {
-		// Generations up to 1.12 name the stream in tid only: "stream 7".
-		tid := strings.TrimPrefix(ev.TID.String(), "stream ")
-		if n, err := strconv.ParseInt(tid, 10, 64); err == nil {
-			row.Stream = n
+		if rd.threads[id] == unnumbered {
+			k := rd.tables.threadOf(id)
+			rd.threads[id] = trace.ThreadID(len(rank.Threads))
+			rank.Threads = append(rank.Threads, trace.Thread{PID: k.pid.String(), TID: k.tid.String()})
 		}
 	}
-}
-
-// addCPU keeps what CPU events say about communication and steps.
-func (rd *reading) addCPU(ev *chrome.Event, i int) {
-	if kind, ok := recordKindOf(ev.Name); ok {
-		rec := record{event: i, kind: kind, name: string(ev.Name)}
-		rec.readArgs(ev.Args)
+	for i := range p.rows {
+		row := &p.rows[i]
+		row.Name, row.Thread = rd.names[row.Name], rd.threads[row.Thread]
+	}
+	base := rank.Events.Len()
+	rd.makeRoom(len(p.rows), progress)
+	rank.Events.AppendRows(p.rows)
+	for _, rec := range p.records {
+		rec.event += base
 		rd.records = append(rd.records, rec)
-		return
 	}
-	if number, ok := stepNumber(ev.Name); ok {
-		rd.rank.Steps = append(rd.rank.Steps, trace.Step{
-			Name: string(ev.Name), Number: number, Start: ev.TS, End: ev.TS + max(ev.Dur, 0),
-		})
-		return
+	rank.Steps = append(rank.Steps, p.steps...)
+	for _, w := range p.waits {
+		w.Thread = rd.threads[w.Thread]
+		rank.Waits = append(rank.Waits, w)
 	}
-	if string(ev.Name) == "_c10d_functional::wait_tensor" {
-		rd.rank.Waits = append(rd.rank.Waits, trace.Wait{TS: ev.TS, Thread: rd.rank.Events.Thread[i]})
+	for _, t := range p.threadNames {
+		rd.nameThread(trace.ThreadID(rd.threads[t.thread]), t.name)
 	}
+	rd.diags.Merge(&p.diags)
 }
 
-const stepPrefix = "ProfilerStep#"
+// minForecast is how many events are read before their number in the whole file
+// is forecast from the share read.
+const minForecast = 1 << 17
 
-func stepNumber(name []byte) (int, bool) {
-	if len(name) <= len(stepPrefix) || string(name[:len(stepPrefix)]) != stepPrefix {
-		return 0, false
+// makeRoom makes the columns longer. Doubling them would keep up to three times
+// their size in memory, so where the share of the file that has been read is
+// known, they get room for the rest at once, and some to spare.
+func (rd *reading) makeRoom(n int, progress func() float64) {
+	ev := &rd.rank.Events
+	if ev.Len()+n <= ev.Cap() || ev.Len() < minForecast || progress == nil {
+		return
 	}
-	n, err := strconv.Atoi(string(name[len(stepPrefix):]))
-	return n, err == nil
-}
-
-func (rd *reading) thread(ev *chrome.Event) trace.ThreadID {
-	k := threadKey{ev.PID, ev.TID}
-	id, ok := rd.threads[k]
-	if !ok {
-		id = trace.ThreadID(len(rd.rank.Threads))
-		rd.threads[k] = id
-		rd.rank.Threads = append(rd.rank.Threads, trace.Thread{PID: ev.PID.String(), TID: ev.TID.String()})
+	if share := progress(); share > 0 && share <= 1 {
+		forecast := float64(ev.Len()+n) / share * 1.25
+		if forecast < 1<<31 {
+			ev.Grow(int(forecast))
+		}
 	}
-	return id
 }
 
 // nameThread keeps a thread's name; a thread named twice keeps the name of a

@@ -231,6 +231,20 @@ func elements(sizes []int64) int64 {
 	return n
 }
 
+// tensors returns the elements and type of all arguments together: coalesced
+// operations have several tensors of one type.
+func (rec *record) tensors() (int64, comm.DType, bool) {
+	total, dtype, ok := rec.tensor(0)
+	for i := 1; ok && i < len(rec.dims); i++ {
+		n, d, isTensor := rec.tensor(i)
+		if !isTensor || d != dtype {
+			return 0, "", false
+		}
+		total += n
+	}
+	return total, dtype, ok
+}
+
 // tensor returns the elements and type of argument i where it is a tensor.
 func (rec *record) tensor(i int) (int64, comm.DType, bool) {
 	if i >= len(rec.dims) || i >= len(rec.types) {

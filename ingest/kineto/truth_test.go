@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,21 +38,22 @@ type truth struct {
 		Rank  int
 		Steps []struct {
 			ProfilerStep int `json:"profiler_step"`
-			Calls        []struct {
-				Op        string
-				Group     string
-				GroupDesc string `json:"group_desc"`
-				Ranks     []int  `json:"group_ranks"`
-				DType     string
-				In        int64   `json:"in_elements"`
-				Out       int64   `json:"out_elements"`
-				InSplits  []int64 `json:"in_splits"`
-				OutSplits []int64 `json:"out_splits"`
-				Root      *int
-				Src, Dst  *int
-			}
+			Calls        []call
 		}
 	}
+}
+
+type call struct {
+	Op        string
+	Group     string
+	Ranks     []int `json:"group_ranks"`
+	DType     string
+	In        int64   `json:"in_elements"`
+	Out       int64   `json:"out_elements"`
+	InSplits  []int64 `json:"in_splits"`
+	OutSplits []int64 `json:"out_splits"`
+	Root      *int
+	Src, Dst  *int
 }
 
 // described is a communication in words that truth and trace both have.
@@ -64,43 +66,58 @@ type described struct {
 	Peer                string
 }
 
+// sets are the traces of testdata that have the program's own record, and what
+// about them the traces can't tell.
+var sets = []struct {
+	name string
+	// unnamed: which group an operation belongs to is not in the trace; its
+	// peer and its group's members may be unknown.
+	unnamed bool
+	// extra: operations of the framework that the program did not record.
+	extra func(described) bool
+}{
+	{name: "dp_moe_4rank"},
+	{name: "pipeline_1f1b_4rank"},
+	{name: "fsdp1_4rank"},
+	// The norm of the gradients is a functional collective.
+	{name: "fsdp2_4rank", extra: func(d described) bool { return d.Op == "all_reduce" && d.In == 12 }},
+	// Sends and receives of two groups look alike.
+	{name: "p2p_batch_4rank", unnamed: true},
+	// Lists of more than 30 splits are not written: they are unknown.
+	{name: "world_36rank"},
+	// Groups that are not used leave no threads, so names can't be told.
+	{name: "deepspeed_zero2_2rank", unnamed: true},
+	{name: "deepspeed_zero3_2rank", unnamed: true},
+	{name: "deepspeed_pipe_2rank", unnamed: true},
+}
+
 // TestCommunicationIsWhatTheProgramDid compares every operation found in the
 // traces with what the program recorded of its own calls: order, operation,
-// group, type, sizes, splits, roots and peers.
+// group, type, sizes, splits, roots and peers. What a trace can't tell must be
+// unknown, not wrong.
 func TestCommunicationIsWhatTheProgramDid(t *testing.T) {
-	for _, set := range []string{"dp_moe_4rank", "pipeline_1f1b_4rank"} {
-		t.Run(set, func(t *testing.T) {
-			dir := filepath.Join("../../testdata", set)
-			data, err := os.ReadFile(filepath.Join(dir, "truth.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var want truth
-			if err := json.Unmarshal(data, &want); err != nil {
-				t.Fatal(err)
-			}
-			run := load(t, dir)
-			if len(run.Ranks) != len(want.Ranks) {
-				t.Fatalf("%d ranks, want %d", len(run.Ranks), len(want.Ranks))
-			}
+	for _, set := range sets {
+		t.Run(set.name, func(t *testing.T) {
+			want := readTruth(t, set.name)
+			run := load(t, filepath.Join("../../testdata", set.name))
 			for _, w := range want.Ranks {
 				rank := run.ByRank(w.Rank)
+				if rank == nil {
+					t.Fatalf("rank %d was not read", w.Rank)
+				}
 				for _, step := range w.Steps {
 					got := operationsOf(rank, step.ProfilerStep)
+					if set.extra != nil {
+						got = slices.DeleteFunc(got, set.extra)
+					}
 					var expected []described
-					for _, c := range step.Calls {
-						d := described{Op: c.Op, DType: c.DType, In: c.In, Out: c.Out, InSplits: c.InSplits, OutSplits: c.OutSplits, Group: c.Group, Ranks: c.Ranks}
-						if c.Op == "barrier" {
-							d.DType = "uint8" // a barrier carries nothing; the trace's type is what carries it
+					for i, c := range step.Calls {
+						d := c.describe()
+						if i < len(got) && set.unnamed {
+							d.forget(got[i])
 						}
-						if c.Root != nil {
-							d.Peer = fmt.Sprint("root ", *c.Root)
-						}
-						if c.Op == "send" {
-							d.Peer = fmt.Sprint("to ", *c.Dst)
-						}
-						if c.Op == "recv" {
-							d.Peer = fmt.Sprint("from ", *c.Src)
+						if i < len(got) && got[i].Op == "all_to_allv" && got[i].InSplits == nil && len(d.InSplits) > 30 {
+							d.InSplits, d.OutSplits = nil, nil
 						}
 						expected = append(expected, d)
 					}
@@ -110,6 +127,72 @@ func TestCommunicationIsWhatTheProgramDid(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCoalescedCallsAddUp: one operation of several tensors, or several of one,
+// carry the same elements.
+func TestCoalescedCallsAddUp(t *testing.T) {
+	type key struct{ op, group string }
+	want := readTruth(t, "coalesced_4rank")
+	run := load(t, "../../testdata/coalesced_4rank")
+	for _, w := range want.Ranks {
+		for _, step := range w.Steps {
+			expected, got := map[key]int64{}, map[key]int64{}
+			for _, c := range step.Calls {
+				expected[key{c.Op, c.Group}] += c.In
+			}
+			for _, op := range []string{"all_reduce", "all_gather", "reduce_scatter"} {
+				expected[key{op, "0"}] += 72 // the functional form, which the program did not record
+			}
+			for _, d := range operationsOf(run.ByRank(w.Rank), step.ProfilerStep) {
+				got[key{d.Op, d.Group}] += d.In
+			}
+			if diff := cmp.Diff(expected, got); diff != "" {
+				t.Errorf("rank %d, step %d (-program +trace):\n%s", w.Rank, step.ProfilerStep, diff)
+			}
+		}
+	}
+}
+
+func readTruth(t *testing.T, set string) truth {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("../../testdata", set, "truth.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want truth
+	if err := json.Unmarshal(data, &want); err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+func (c *call) describe() described {
+	d := described{Op: c.Op, DType: c.DType, In: c.In, Out: c.Out, InSplits: c.InSplits, OutSplits: c.OutSplits, Group: c.Group, Ranks: c.Ranks}
+	switch {
+	case c.Op == "barrier":
+		d.DType = "uint8" // a barrier carries nothing; the trace's type is what carries it
+	case c.Root != nil:
+		d.Peer = fmt.Sprint("root ", *c.Root)
+	case c.Op == "send":
+		d.Peer = fmt.Sprint("to ", *c.Dst)
+	case c.Op == "recv":
+		d.Peer = fmt.Sprint("from ", *c.Src)
+	}
+	return d
+}
+
+// forget drops from d what got leaves unknown.
+func (d *described) forget(got described) {
+	if got.Group == "" {
+		d.Group = ""
+	}
+	if got.Ranks == nil {
+		d.Ranks, d.Peer = nil, got.Peer
+		if got.Peer != "" {
+			d.Peer = "a peer of an unknown group"
+		}
 	}
 }
 

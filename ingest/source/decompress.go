@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -122,11 +123,15 @@ func (s *stream) Read(p []byte) (int, error) {
 	}
 	n, err := s.r.Read(p)
 	s.done += int64(n)
-	if !s.plain && s.done > ratioGrace && s.done/max(s.stored.n, 1) > s.limits.MaxRatio {
+	if !s.plain && s.done > ratioGrace && s.done/max(s.stored.n.Load(), 1) > s.limits.MaxRatio {
 		return n, fmt.Errorf("%s: %w: more than %d times larger than compressed", s.name, ErrLimit, s.limits.MaxRatio)
 	}
 	return n, s.wrap(err)
 }
+
+// Stored returns how many bytes of the file as stored have been read so far. It
+// may be called while another goroutine reads.
+func (s *stream) Stored() int64 { return s.stored.n.Load() }
 
 func (s *stream) wrap(err error) error {
 	if err == nil || err == io.EOF {
@@ -155,11 +160,11 @@ func unexpected(err error) error {
 // countingReader counts the bytes that pass.
 type countingReader struct {
 	r io.Reader
-	n int64
+	n atomic.Int64
 }
 
 func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
-	c.n += int64(n)
+	c.n.Add(int64(n))
 	return n, err
 }

@@ -81,6 +81,65 @@ func (e *Events) Append(r Row) int {
 	return len(e.Name) - 1
 }
 
+// Grow makes room for n events in all. Room that is never used costs no memory.
+func (e *Events) Grow(n int) {
+	if more := n - e.Len(); more > 0 {
+		e.Name = grown(e.Name, more)
+		e.Category = grown(e.Category, more)
+		e.Thread = grown(e.Thread, more)
+		e.TS = grown(e.TS, more)
+		e.Dur = grown(e.Dur, more)
+		e.Offset = grown(e.Offset, more)
+		e.Correlation = grown(e.Correlation, more)
+		e.Stream = grown(e.Stream, more)
+		e.Device = grown(e.Device, more)
+		e.Phase = grown(e.Phase, more)
+	}
+}
+
+func grown[T any](column []T, more int) []T {
+	if cap(column)-len(column) >= more {
+		return column
+	}
+	return append(make([]T, 0, len(column)+more), column...)
+}
+
+// Cap is the number of events that there is room for.
+func (e *Events) Cap() int { return cap(e.TS) }
+
+// AppendRows adds events. It goes through them once for each column or two,
+// which is faster than once with all columns.
+func (e *Events) AppendRows(rows []Row) {
+	n := e.Len()
+	e.extend(len(rows))
+	name, category, thread, phase := e.Name[n:], e.Category[n:], e.Thread[n:], e.Phase[n:]
+	for i := range rows {
+		r := &rows[i]
+		name[i], category[i], thread[i], phase[i] = r.Name, r.Category, r.Thread, r.Phase
+	}
+	ts, dur, offset := e.TS[n:], e.Dur[n:], e.Offset[n:]
+	for i := range rows {
+		r := &rows[i]
+		ts[i], dur[i], offset[i] = r.TS, r.Dur, r.Offset
+	}
+	correlation, stream, device := e.Correlation[n:], e.Stream[n:], e.Device[n:]
+	for i := range rows {
+		r := &rows[i]
+		correlation[i], stream[i], device[i] = r.Correlation, r.Stream, r.Device
+	}
+}
+
+// extend makes all columns longer; what they hold there is not defined.
+func (e *Events) extend(by int) {
+	n := e.Len() + by
+	if n > e.Cap() {
+		e.Grow(max(n, 2*e.Len()))
+	}
+	e.Name, e.Category, e.Thread = e.Name[:n], e.Category[:n], e.Thread[:n]
+	e.TS, e.Dur, e.Offset = e.TS[:n], e.Dur[:n], e.Offset[:n]
+	e.Correlation, e.Stream, e.Device, e.Phase = e.Correlation[:n], e.Stream[:n], e.Device[:n], e.Phase[:n]
+}
+
 // Len is the number of events.
 func (e *Events) Len() int { return len(e.Name) }
 

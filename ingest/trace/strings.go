@@ -19,7 +19,14 @@ func (s *Strings) Intern(b []byte) NameID {
 	if id, ok := s.ids[string(b)]; ok { // no allocation
 		return id
 	}
-	str := string(b)
+	return s.InternString(string(b))
+}
+
+// InternString is Intern for a string, which it keeps if it is new.
+func (s *Strings) InternString(str string) NameID {
+	if id, ok := s.ids[str]; ok {
+		return id
+	}
 	id := NameID(len(s.list))
 	s.ids[str] = id
 	s.list = append(s.list, str)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"mixdown/ingest/chrome"
+	"mixdown/ingest/dataset"
 	"mixdown/ingest/executiontrace"
 	"mixdown/ingest/kineto"
 	"mixdown/ingest/source"
@@ -61,6 +62,11 @@ var codes = []struct {
 	{kineto.ErrDuplicateRank, Unreadable},
 	{kineto.ErrNoRank, Unreadable},
 	{executiontrace.ErrNotExecutionTrace, Unreadable},
+	{dataset.ErrForeign, Usage},
+	{dataset.ErrNotDataset, Unreadable},
+	{dataset.ErrVersion, Unreadable},
+	{dataset.ErrCorrupt, Unreadable},
+	{dataset.ErrEmpty, Unreadable},
 }
 
 // CodeOf is the exit code for an error; errors that no rule knows come from

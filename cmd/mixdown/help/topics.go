@@ -21,6 +21,7 @@ var topics = []struct{ name, short string }{
 	{"mix", "The language of backend mixes"},
 	{"metrics", "What every number means and how it is computed"},
 	{"schema", "The fields of the JSON outputs"},
+	{"datasets", "The tables of a dataset, column by column"},
 	{"schedules", "The pipeline schedules and their keys"},
 	{"diagnostics", "What the diagnostics mean and what to do about them"},
 }

@@ -5,12 +5,15 @@ package input
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"mixdown/analyze/collective"
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/ingest/dataset"
 	"mixdown/ingest/diagnostic"
 	"mixdown/ingest/executiontrace"
 	"mixdown/ingest/kineto"
@@ -36,26 +39,16 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 
 // Load reads the run and matches its communication across ranks.
 func (o *Options) Load(ctx context.Context, streams *cli.Streams) (*trace.Run, *collective.Matching, error) {
-	if len(o.Args) == 0 {
-		return nil, nil, fmt.Errorf("%w: no input: name files or folders of traces, one file for each rank", cli.ErrUsage)
-	}
-	opts := kineto.Options{}
-	if o.RanksFrom != "" {
-		re, err := source.CompileRankRegexp(o.RanksFrom)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: --ranks-from: %w", cli.ErrUsage, err)
-		}
-		opts.RanksFrom = re
-	}
-	files, err := source.Find(o.Args, source.Options{Stdin: streams.In})
+	dir, err := o.Dataset()
 	if err != nil {
 		return nil, nil, err
 	}
-	progress := streams.NewProgress("reading")
-	var read atomic.Int64
-	opts.Progress = func(name string) { progress.Set(int(read.Add(1)), len(files), name) }
-	run, err := kineto.Load(ctx, files, opts)
-	progress.Done()
+	var run *trace.Run
+	if dir != "" {
+		run, err = readDataset(ctx, streams, dir)
+	} else {
+		run, err = o.readTraces(ctx, streams)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,12 +60,80 @@ func (o *Options) Load(ctx context.Context, streams *cli.Streams) (*trace.Run, *
 	return run, collective.Match(run), nil
 }
 
+// Dataset returns the folder when the input is a dataset, else "".
+func (o *Options) Dataset() (string, error) {
+	for _, arg := range o.Args {
+		switch {
+		case !dataset.Is(arg):
+			continue
+		case len(o.Args) > 1:
+			return "", fmt.Errorf("%w: %s is a dataset: name it alone", cli.ErrUsage, arg)
+		case o.RanksFrom != "":
+			return "", fmt.Errorf("%w: --ranks-from: the ranks of the dataset %s are fixed: give it to mixdown ingest", cli.ErrUsage, arg)
+		}
+		return arg, nil
+	}
+	return "", nil
+}
+
+// Traces finds the trace files of the input, and how to read them.
+func (o *Options) Traces(streams *cli.Streams) ([]source.File, kineto.Options, error) {
+	opts := kineto.Options{}
+	if len(o.Args) == 0 {
+		return nil, opts, fmt.Errorf("%w: no input: name files or folders of traces, one file for each rank", cli.ErrUsage)
+	}
+	if o.RanksFrom != "" {
+		re, err := source.CompileRankRegexp(o.RanksFrom)
+		if err != nil {
+			return nil, opts, fmt.Errorf("%w: --ranks-from: %w", cli.ErrUsage, err)
+		}
+		opts.RanksFrom = re
+	}
+	files, err := source.Find(o.Args, source.Options{Stdin: streams.In})
+	// The description of a dataset that lies among the traces is none.
+	files = slices.DeleteFunc(files, func(f source.File) bool { return filepath.Base(f.Name) == dataset.MetadataFile })
+	return files, opts, err
+}
+
+func (o *Options) readTraces(ctx context.Context, streams *cli.Streams) (*trace.Run, error) {
+	files, opts, err := o.Traces(streams)
+	if err != nil {
+		return nil, err
+	}
+	progress := streams.NewProgress("reading")
+	defer progress.Done()
+	var read atomic.Int64
+	opts.Progress = func(name string) { progress.Set(int(read.Add(1)), len(files), name) }
+	return kineto.Load(ctx, files, opts)
+}
+
+func readDataset(ctx context.Context, streams *cli.Streams, dir string) (*trace.Run, error) {
+	progress := streams.NewProgress("reading")
+	defer progress.Done()
+	return dataset.Read(ctx, dir, func(done, total int) { progress.Set(done, total, dir) })
+}
+
 // join adds what the execution traces know to the run.
 func (o *Options) join(ctx context.Context, run *trace.Run) error {
+	files, err := o.FindExecutionTraces()
+	if err != nil {
+		return err
+	}
+	return JoinExecutionTraces(ctx, run, files)
+}
+
+// FindExecutionTraces lists the files that --execution-traces names.
+func (o *Options) FindExecutionTraces() ([]source.File, error) {
 	files, err := source.Find([]string{o.ExecutionTraces}, source.Options{})
 	if err != nil {
-		return fmt.Errorf("--execution-traces: %w", err)
+		return nil, fmt.Errorf("--execution-traces: %w", err)
 	}
+	return files, nil
+}
+
+// JoinExecutionTraces adds what execution traces know to the communication of
+// the run. It does not look at the events.
+func JoinExecutionTraces(ctx context.Context, run *trace.Run, files []source.File) error {
 	traces, diags, err := executiontrace.Load(ctx, files)
 	if err != nil {
 		return fmt.Errorf("--execution-traces: %w", err)

@@ -1,0 +1,156 @@
+// Package ingest is the command "mixdown ingest": it reads traces into a
+// dataset, rank by rank, so that of a run of any size only as many ranks are in
+// memory as there are CPUs.
+package ingest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/input"
+	"mixdown/cmd/mixdown/version"
+	"mixdown/ingest/dataset"
+	"mixdown/ingest/diagnostic"
+	"mixdown/ingest/source"
+)
+
+// toolName is recorded in datasets: another version may read more from traces.
+const toolName = "mixdown " + version.Number
+
+// Options are the dependencies and flags of the command.
+type Options struct {
+	Streams *cli.Streams
+	Input   input.Options
+	Format  string
+	Dir     string
+	Force   bool
+	Jobs    int
+}
+
+// NewCmd makes the command; run replaces what it does in tests.
+func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: streams}
+	if run == nil {
+		run = Run
+	}
+	cmd := &cobra.Command{
+		Use:   "ingest INPUT... -o DIR",
+		Short: "Traces as a dataset of Parquet tables, which every verb and notebooks read",
+		Long: `Reads the profiler traces of a run into a dataset: a folder of Parquet tables,
+partitioned by rank. Every verb takes the folder instead of the traces and
+reads it many times faster; pyarrow, DuckDB, Polars and Spark read its tables,
+which "mixdown help datasets" describes.
+
+Ranks are read and written one by one, each as a whole or not at all. A command
+that was stopped goes on where it was when it is run again; ranks whose files
+have not changed since (size and time of change) are not read again.`,
+		Example: `  mixdown ingest traces/ -o run7.dataset
+  mixdown analyze run7.dataset
+  mixdown ingest traces/ -o run7.dataset --force`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Input.Args = args
+			return run(cmd.Context(), opts)
+		},
+	}
+	opts.Input.AddFlags(cmd)
+	cli.FormatFlag(cmd, &opts.Format)
+	f := cmd.Flags()
+	f.StringVarP(&opts.Dir, "output", "o", "", "`DIR` of the dataset, new or to be continued")
+	f.BoolVar(&opts.Force, "force", false, "write all ranks again, and drop those that are not in the input")
+	f.IntVar(&opts.Jobs, "jobs", 0, "`N` files to read at once, each held in memory; 0: one for each CPU")
+	_ = cmd.MarkFlagDirname("output")
+	return cmd
+}
+
+// Run reads the input into the dataset and writes a summary.
+func Run(ctx context.Context, opts *Options) error {
+	if err := check(opts); err != nil {
+		return err
+	}
+	files, how, err := opts.Input.Traces(opts.Streams)
+	if err != nil {
+		return err
+	}
+	// A dataset below the folder of traces is not part of it.
+	sources := describe(files, opts.Dir, flagsOf(&opts.Input))
+	if len(sources) == 0 {
+		return fmt.Errorf("%w: the input holds nothing but a dataset", source.ErrNoTraces)
+	}
+	var joined *join
+	if opts.Input.ExecutionTraces != "" {
+		if joined, err = newJoin(&opts.Input); err != nil {
+			return err
+		}
+	}
+	w, err := dataset.Create(opts.Dir, toolName, opts.Force)
+	if err != nil {
+		return err
+	}
+	j := &job{opts: opts, how: how, sources: sources, writer: w}
+	if err := j.plan(joined); err != nil {
+		return err
+	}
+	if err := j.run(ctx); err != nil {
+		return err
+	}
+	if joined != nil && !j.joined {
+		if err := joined.apply(ctx, j); err != nil {
+			return err
+		}
+	}
+	if err := w.Finish(j.diags.List()); err != nil {
+		return err
+	}
+	s, faults, err := summarize(opts.Dir, j)
+	if err != nil {
+		return err
+	}
+	if err := s.write(opts); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return opts.Input.Refuse(faults)
+}
+
+// check refuses command lines that make no sense.
+func check(opts *Options) error {
+	if err := cli.CheckFormat(opts.Format); err != nil {
+		return err
+	}
+	if opts.Dir == "" {
+		return fmt.Errorf("%w: no output: name the folder of the dataset with -o DIR", cli.ErrUsage)
+	}
+	if opts.Jobs < 0 {
+		return fmt.Errorf("%w: --jobs %d: 0 or more", cli.ErrUsage, opts.Jobs)
+	}
+	dir, err := opts.Input.Dataset()
+	if err == nil && dir != "" {
+		err = fmt.Errorf("%w: %s is a dataset already: name the traces", cli.ErrUsage, dir)
+	}
+	return err
+}
+
+// flagsOf are the flags that change what is read from the same bytes.
+func flagsOf(in *input.Options) string {
+	if in.RanksFrom == "" {
+		return ""
+	}
+	return "--ranks-from " + in.RanksFrom
+}
+
+// faultsOf collects the diagnostics of a whole dataset.
+func faultsOf(d *dataset.Dataset) (*diagnostic.Set, error) {
+	all := d.Diagnostics()
+	for _, e := range d.Entries() {
+		list, err := d.Faults(e.Rank)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range list {
+			all.Add(f)
+		}
+	}
+	return &all, nil
+}
