@@ -2,6 +2,7 @@ package report
 
 import (
 	"mixdown/analyze/collective"
+	"mixdown/analyze/critical"
 	"mixdown/analyze/overlap"
 	"mixdown/ingest/comm"
 	"mixdown/ingest/diagnostic"
@@ -17,6 +18,7 @@ type Analysis struct {
 	Run           Run             `json:"run"`
 	Ranks         []Rank          `json:"ranks"`
 	Communication []Communication `json:"communication"`
+	CriticalPath  *CriticalPath   `json:"critical_path"` // null: not asked for, or not known
 	Matched       int             `json:"collectives_matched"`
 	Unmatched     int             `json:"collectives_unmatched"`
 	Pipeline      any             `json:"pipeline"` // null: not analysed
@@ -106,8 +108,16 @@ type Diagnostic struct {
 	Example string `json:"example"`
 }
 
+// Options of an analysis. The zero value is ready.
+type Options struct {
+	// Critical finds the critical path of a step, whose name or number is Step;
+	// "" chooses the step of median length.
+	Critical bool
+	Step     string
+}
+
 // Analyze measures every rank and tabulates the communication of the run.
-func Analyze(run *trace.Run, m *collective.Matching) *Analysis {
+func Analyze(run *trace.Run, m *collective.Matching, opts Options) (*Analysis, error) {
 	a := &Analysis{
 		SchemaVersion: SchemaVersion,
 		Run:           describeRun(run),
@@ -137,8 +147,18 @@ func Analyze(run *trace.Run, m *collective.Matching) *Analysis {
 	var diags diagnostic.Set
 	diags.Merge(&run.Diagnostics)
 	diags.Merge(&m.Diagnostics)
+	if opts.Critical {
+		result, found, err := critical.Analyze(run, m, critical.Options{Step: opts.Step})
+		if found != nil {
+			diags.Merge(found)
+		}
+		if err != nil {
+			return nil, err
+		}
+		a.CriticalPath = summarize(result)
+	}
 	a.Diagnostics = Diagnostics(&diags)
-	return a
+	return a, nil
 }
 
 func timeOf(t overlap.Times, idle overlap.Idle) Time {

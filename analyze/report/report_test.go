@@ -30,7 +30,11 @@ func analyze(t *testing.T, set string) *report.Analysis {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return report.Analyze(run, collective.Match(run))
+	a, err := report.Analyze(run, collective.Match(run), report.Options{Critical: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 func golden(t *testing.T, name string, got []byte) {

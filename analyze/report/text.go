@@ -21,6 +21,9 @@ const DefaultRows = 25
 func (a *Analysis) WriteText(w io.Writer, opts TextOptions) error {
 	var b strings.Builder
 	a.writeHeader(&b)
+	if a.CriticalPath != nil {
+		a.CriticalPath.writeText(&b)
+	}
 	a.writeRanks(&b)
 	a.writeCommunication(&b, opts)
 	a.writeDiagnostics(&b)

@@ -14,18 +14,20 @@ const SchemaVersion = 1
 
 // Report is the result of "mixdown replay".
 type Report struct {
-	SchemaVersion int                 `json:"schema_version"`
-	Device        string              `json:"device"` // "host": buffers in host memory
-	WorldSize     int                 `json:"world_size"`
-	Workers       int                 `json:"workers"`
-	Step          string              `json:"step"`
-	Operations    int                 `json:"operations"` // communications of one step, each rank's counted
-	Estimated     int                 `json:"operations_estimated"`
-	Backends      []Backend           `json:"backends"`
-	Substitutions []Substitution      `json:"substitutions"`
-	Baseline      Baseline            `json:"baseline"`
-	Variants      []Variant           `json:"variants"`
-	Diagnostics   []report.Diagnostic `json:"diagnostics"`
+	SchemaVersion int            `json:"schema_version"`
+	Device        string         `json:"device"` // "host": buffers in host memory
+	WorldSize     int            `json:"world_size"`
+	Workers       int            `json:"workers"`
+	Step          string         `json:"step"`
+	Operations    int            `json:"operations"` // communications of one step, each rank's counted
+	Estimated     int            `json:"operations_estimated"`
+	Backends      []Backend      `json:"backends"`
+	Substitutions []Substitution `json:"substitutions"`
+	Baseline      Baseline       `json:"baseline"`
+	Variants      []Variant      `json:"variants"`
+	// Traced is what the traced step could gain at most, where the trace ran.
+	Traced      *report.CriticalPath `json:"traced_step"` // null when not known
+	Diagnostics []report.Diagnostic  `json:"diagnostics"`
 }
 
 // Backend is a library that took part.
@@ -146,6 +148,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	t.Flush()
 	f := r.Baseline.Fidelity
+	if r.Traced != nil {
+		fmt.Fprintf(&b, "\nWhere the trace was made: %s.\n", report.GainText(r.Traced.Free, r.Traced.FreeByOp))
+	}
 	fmt.Fprintf(&b, "\nFidelity: the unchanged plan took %s, the traced step %s (ratio %.2f).\n", report.Duration(f.ReplayedStep), report.Duration(f.TraceStep), f.Ratio)
 	if len(r.Diagnostics) > 0 {
 		b.WriteString("\nDiagnostics\n")

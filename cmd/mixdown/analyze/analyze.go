@@ -19,6 +19,9 @@ type Options struct {
 	Input   input.Options
 	Format  string
 	Rows    int
+	Step    string
+
+	NoCritical bool
 }
 
 // NewCmd makes the command; run replaces what it does in tests.
@@ -48,6 +51,8 @@ and listed at the end; see "mixdown help diagnostics".`,
 	opts.Input.AddFlags(cmd)
 	cli.FormatFlag(cmd, &opts.Format)
 	cmd.Flags().IntVar(&opts.Rows, "rows", report.DefaultRows, "rows of the communication table in text; negative shows all")
+	cmd.Flags().StringVar(&opts.Step, "step", "", "step of the critical path: its number, or all; default the step of median length")
+	cmd.Flags().BoolVar(&opts.NoCritical, "no-critical", false, "leave out the critical path, which takes time on large runs; a single rank never has it")
 	return cmd
 }
 
@@ -60,7 +65,10 @@ func Run(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	a := report.Analyze(run, match)
+	a, err := report.Analyze(run, match, report.Options{Critical: len(run.Ranks) > 1 && !opts.NoCritical, Step: opts.Step})
+	if err != nil {
+		return err
+	}
 	if opts.Format == cli.JSON {
 		enc := json.NewEncoder(opts.Streams.Out)
 		enc.SetIndent("", " ")

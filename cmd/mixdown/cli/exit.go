@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"mixdown/analyze/critical"
 	"mixdown/ingest/chrome"
 	"mixdown/ingest/dataset"
 	"mixdown/ingest/executiontrace"
@@ -45,6 +46,7 @@ var codes = []struct {
 	{mix.ErrNoSubstitute, Usage},
 	{launch.ErrUnknownBackend, Usage},
 	{plan.ErrNoStep, Usage},
+	{critical.ErrNoStep, Usage},
 	{schedule.ErrSpec, Usage},
 	{plan.ErrNothingToReplay, Inconclusive},
 	{launch.ErrFailed, ReplayFailed},

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"mixdown/analyze/collective"
 	"mixdown/analyze/report"
 	"mixdown/ingest/diagnostic"
+	"mixdown/ingest/trace"
 	"mixdown/replay/launch"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
@@ -111,10 +113,24 @@ func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 		Diagnostics: report.Diagnostics(&diags),
 	}
 	e.report.Operations, e.report.Estimated = count(workload)
+	e.report.Traced = bound(run, match, workload.Step)
 	if stand != traced {
 		e.report.Substitutions = append(e.report.Substitutions, speedup.Substitution{Traced: traced, Replayed: stand})
 	}
 	return e, nil
+}
+
+// bound is what the traced step could gain at most, nil when that is not known:
+// then the replay stands for itself.
+func bound(run *trace.Run, match *collective.Matching, step string) *report.CriticalPath {
+	if step == "" {
+		step = "all"
+	}
+	a, err := report.Critical(run, match, step)
+	if err != nil {
+		return nil
+	}
+	return a
 }
 
 // count is the number of communications and of those whose splits are estimated.
