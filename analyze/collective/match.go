@@ -82,6 +82,12 @@ func (m *Matching) Of(member Member) (*Collective, bool) {
 	return &m.Collectives[i], true
 }
 
+// Index is the index into Collectives of what an operation is part of.
+func (m *Matching) Index(member Member) (int, bool) {
+	i, ok := m.matched[member]
+	return i, ok
+}
+
 // Match matches the communication of a run.
 func Match(run *trace.Run) *Matching {
 	m := &Matching{matched: map[Member]int{}, partner: map[Member]int64{}}

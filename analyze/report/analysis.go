@@ -1,9 +1,11 @@
 package report
 
 import (
+	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
 	"mixdown/analyze/critical"
 	"mixdown/analyze/overlap"
+	"mixdown/analyze/straggler"
 	"mixdown/ingest/comm"
 	"mixdown/ingest/diagnostic"
 	"mixdown/ingest/trace"
@@ -19,6 +21,8 @@ type Analysis struct {
 	Ranks         []Rank          `json:"ranks"`
 	Communication []Communication `json:"communication"`
 	CriticalPath  *CriticalPath   `json:"critical_path"` // null: not asked for, or not known
+	Clocks        Clocks          `json:"clocks"`
+	Stragglers    Stragglers      `json:"stragglers"`
 	Matched       int             `json:"collectives_matched"`
 	Unmatched     int             `json:"collectives_unmatched"`
 	Pipeline      any             `json:"pipeline"` // null: not analysed
@@ -114,6 +118,8 @@ type Options struct {
 	// "" chooses the step of median length.
 	Critical bool
 	Step     string
+	// Clocks is how far the ranks' clocks can be compared; nil finds it out.
+	Clocks *align.Result
 }
 
 // Analyze measures every rank and tabulates the communication of the run.
@@ -129,7 +135,13 @@ func Analyze(run *trace.Run, m *collective.Matching, opts Options) (*Analysis, e
 			a.Unmatched++
 		}
 	}
-	t := table{}
+	clocks := opts.Clocks
+	if clocks == nil {
+		clocks = align.Estimate(run, m)
+	}
+	a.Clocks = describeClocks(clocks)
+	a.Stragglers = describeStragglers(straggler.Find(run, m, clocks), m)
+	t := newTable(clocks)
 	for r, rank := range run.Ranks {
 		activity := overlap.Measure(rank)
 		device := "gpu"
@@ -147,6 +159,7 @@ func Analyze(run *trace.Run, m *collective.Matching, opts Options) (*Analysis, e
 	var diags diagnostic.Set
 	diags.Merge(&run.Diagnostics)
 	diags.Merge(&m.Diagnostics)
+	diags.Merge(&clocks.Diagnostics)
 	if opts.Critical {
 		result, found, err := critical.Analyze(run, m, critical.Options{Step: opts.Step})
 		if found != nil {

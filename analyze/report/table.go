@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
 	"mixdown/analyze/overlap"
 	"mixdown/ingest/comm"
@@ -11,7 +12,19 @@ import (
 )
 
 // table gathers the rows of the communication table.
-type table map[rowKey]*row
+type table struct {
+	byKey      map[rowKey]*row
+	comparable bool         // all clocks can be compared
+	impossible map[int]bool // collectives whose match is wrong
+}
+
+func newTable(clocks *align.Result) *table {
+	t := &table{byKey: map[rowKey]*row{}, comparable: clocks.Connected, impossible: map[int]bool{}}
+	for _, i := range clocks.Impossible {
+		t.impossible[i] = true
+	}
+	return t
+}
 
 // rowKey is what the operations of one row have in common.
 type rowKey struct {
@@ -31,7 +44,7 @@ type row struct {
 }
 
 // add tabulates the operations of rank index r.
-func (t table) add(run *trace.Run, m *collective.Matching, r int, activity overlap.Activity) {
+func (t *table) add(run *trace.Run, m *collective.Matching, r int, activity overlap.Activity) {
 	rank := run.Ranks[r]
 	for i := range rank.Operations {
 		op := &rank.Operations[i]
@@ -43,10 +56,10 @@ func (t table) add(run *trace.Run, m *collective.Matching, r int, activity overl
 		if op.SizeKnown {
 			k.dtype, k.in, k.out = op.DType, op.InBytes(), op.OutBytes()
 		}
-		row := t[k]
+		row := t.byKey[k]
 		if row == nil {
 			row = newRow(k, &m.Groups[k.group])
-			t[k] = row
+			t.byKey[k] = row
 		}
 		row.Count++
 		var own []overlap.Interval
@@ -60,7 +73,7 @@ func (t table) add(run *trace.Run, m *collective.Matching, r int, activity overl
 			row.noteSplits(op)
 		}
 		last, known := m.LastStart(run, collective.Member{Rank: r, Operation: i})
-		if !known {
+		if i, ok := m.Index(collective.Member{Rank: r, Operation: i}); !known || !t.comparable || ok && t.impossible[i] {
 			row.unmatched = true
 			continue
 		}
@@ -94,9 +107,9 @@ func (r *row) noteSplits(op *comm.Operation) {
 }
 
 // rows finishes the table: longest total first.
-func (t table) rows() []Communication {
-	list := make([]Communication, 0, len(t))
-	for _, r := range t {
+func (t *table) rows() []Communication {
+	list := make([]Communication, 0, len(t.byKey))
+	for _, r := range t.byKey {
 		if !r.unmatched {
 			r.Wait, r.Transfer = &r.wait, &r.transfer
 			if r.InBytes != nil && r.Ranks != nil {

@@ -25,6 +25,7 @@ func (a *Analysis) WriteText(w io.Writer, opts TextOptions) error {
 		a.CriticalPath.writeText(&b)
 	}
 	a.writeRanks(&b)
+	a.writeStragglers(&b)
 	a.writeCommunication(&b, opts)
 	a.writeDiagnostics(&b)
 	_, err := io.WriteString(w, b.String())

@@ -2,7 +2,11 @@ package dataset
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
+
+	"github.com/apache/arrow/go/v15/parquet/compress"
+	"github.com/klauspost/compress/zstd"
 
 	"mixdown/ingest/comm"
 	"mixdown/ingest/diagnostic"
@@ -81,5 +85,60 @@ func TestDamagedBytes(t *testing.T) {
 		if failed < b.Len()/stride/4 {
 			t.Errorf("%s: %d of %d damaged files were refused", name, failed, b.Len()/stride)
 		}
+	}
+}
+
+// page is a page as a file has it: a header of type, sizes and nothing else.
+func page(plain, packed int, data []byte) []byte {
+	b := []byte{0x15}
+	b = binary.AppendVarint(b, 0)
+	b = binary.AppendVarint(append(b, 0x15), int64(plain))
+	b = binary.AppendVarint(append(b, 0x15), int64(packed))
+	return append(append(b, 0), data...)
+}
+
+// TestPagesThatFillTheMemory: refused before anything is decompressed.
+func TestPagesThatFillTheMemory(t *testing.T) {
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := z.EncodeAll(make([]byte, 1000), nil)
+	large := z.EncodeAll(make([]byte, 50<<20), nil)
+	var unsaid bytes.Buffer // a frame that does not say how large it is
+	stream, err := zstd.NewWriter(&unsaid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := stream.Write(make([]byte, 10<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stream.Close(); err != nil {
+		t.Fatal(err)
+	}
+	good := page(1000, len(small), small)
+	if err := checkPages(append(good, good...), compress.Codecs.Zstd); err != nil {
+		t.Fatalf("two good pages: %v", err)
+	}
+	two := append(bytes.Clone(small), large...)
+	for name, chunk := range map[string][]byte{
+		"more than it says":  page(1000, len(large), large),
+		"a second frame":     page(1000, len(two), two),
+		"of unsaid size":     page(1000, unsaid.Len(), unsaid.Bytes()),
+		"beyond the limit":   page(maxPage+1, len(small), small),
+		"longer than it is":  page(1000, 1<<30, small),
+		"of negative length": page(1000, -5, small),
+		"cut":                good[:len(good)-1],
+		"header cut":         good[:3],
+		"nested":             bytes.Repeat([]byte{0x1c}, 100_000),
+	} {
+		if err := checkPages(chunk, compress.Codecs.Zstd); err == nil {
+			t.Errorf("a page %s was taken", name)
+		}
+	}
+	if err := checkPages(good, compress.Codecs.Gzip); err == nil {
+		t.Error("another compression was taken")
 	}
 }

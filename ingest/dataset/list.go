@@ -70,6 +70,10 @@ const (
 // that claims more would fill the memory.
 const maxElements = 1 << 28
 
+// listBatch is how many elements are read at once: most lists are short, and
+// most ranks have few operations.
+const listBatch = 1 << 11
+
 // plain is the leaf of a list of integers.
 func plain(l list, get func(i, j int) int64, set func(i, j int, v int64)) leaf {
 	return listLeaf(l, true, inList,
@@ -196,7 +200,7 @@ func (rd *listReader[V]) more() (bool, error) {
 		return true, nil
 	}
 	if rd.values == nil {
-		rd.values, rd.def, rd.rep = make([]V, batch), make([]int16, batch), make([]int16, batch)
+		rd.values, rd.def, rd.rep = make([]V, listBatch), make([]int16, listBatch), make([]int16, listBatch)
 	}
 	var err error
 	rd.levels, rd.present, err = readBatch(rd.r, rd.values, rd.def, rd.rep)

@@ -69,7 +69,7 @@ func decode(data []byte, rows int, t *table) (err error) {
 		from := t.rows
 		t.grow(int(n))
 		t.rows += int(n)
-		if err := decodeGroup(group, r.MetaData().Schema, len(data), pool, t, from); err != nil {
+		if err := decodeGroup(group, r.MetaData().Schema, data, pool, t, from); err != nil {
 			return fmt.Errorf("row group %d: %w", g, err)
 		}
 	}
@@ -79,7 +79,7 @@ func decode(data []byte, rows int, t *table) (err error) {
 	return nil
 }
 
-func decodeGroup(group *file.RowGroupReader, whole *schema.Schema, size int, pool memory.Allocator, t *table, from int) error {
+func decodeGroup(group *file.RowGroupReader, whole *schema.Schema, data []byte, pool memory.Allocator, t *table, row int) error {
 	buffers := &sync.Pool{New: func() any { return memory.NewResizableBuffer(pool) }}
 	i := 0
 	for _, c := range t.columns {
@@ -88,15 +88,21 @@ func decodeGroup(group *file.RowGroupReader, whole *schema.Schema, size int, poo
 			if err != nil {
 				return fmt.Errorf("column %s: %w", c.name, err)
 			}
-			// The library sets aside what the file says.
-			if n := chunk.TotalCompressedSize(); n < 0 || n > int64(size) || chunk.NumValues() < 0 {
-				return fmt.Errorf("column %s claims %d bytes", c.name, n)
+			from, n := chunk.DataPageOffset(), chunk.TotalCompressedSize()
+			if at := chunk.DictionaryPageOffset(); chunk.HasDictionaryPage() && at > 0 && at < from {
+				from = at
+			}
+			if from < 0 || n < 0 || from > int64(len(data)) || n > int64(len(data))-from || chunk.NumValues() < 0 {
+				return fmt.Errorf("column %s claims %d bytes at byte %d", c.name, n, from)
+			}
+			if err := checkPages(data[from:from+n], chunk.Compression()); err != nil {
+				return fmt.Errorf("column %s: %w", c.name, err)
 			}
 			pages, err := group.GetColumnPageReader(i)
 			if err != nil {
 				return fmt.Errorf("column %s: %w", c.name, err)
 			}
-			if err := l.read(file.NewColumnReader(whole.Column(i), &checked{PageReader: pages}, pool, buffers), from, t.rows); err != nil {
+			if err := l.read(file.NewColumnReader(whole.Column(i), &checked{PageReader: pages}, pool, buffers), row, t.rows); err != nil {
 				return err
 			}
 			i++

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
 	"mixdown/ingest/diagnostic"
 	"mixdown/ingest/trace"
@@ -19,6 +20,8 @@ type Options struct {
 	// Step is the name or number of the step to replay, "all" for the whole
 	// trace; "" chooses the step of median length.
 	Step string
+	// Clocks is how far the ranks' clocks can be compared; nil finds it out.
+	Clocks *align.Result
 }
 
 // workload is a workload being built.
@@ -28,6 +31,7 @@ type workload struct {
 	diags *diagnostic.Set
 
 	windows []window
+	clocks  *align.Result
 	aligned bool // the ranks' clocks can be compared
 	pb      *planpb.Workload
 	groupOf map[int]int32 // group of the matching -> index in pb.Groups
@@ -43,10 +47,13 @@ func Build(run *trace.Run, match *collective.Matching, opts Options) (*planpb.Wo
 		return nil, diags, err
 	}
 	w := &workload{
-		run: run, match: match, diags: diags, windows: windows,
+		run: run, match: match, diags: diags, windows: windows, clocks: opts.Clocks,
 		pb:      &planpb.Workload{WorldSize: int32(run.WorldSize()), Step: step},
 		groupOf: map[int]int32{},
 		chosen:  map[collective.Member]*planpb.Communication{},
+	}
+	if w.clocks == nil {
+		w.clocks = align.Estimate(run, match)
 	}
 	w.chooseCollectives()
 	w.chooseTransfers()
@@ -108,23 +115,21 @@ func (w *workload) group(g int) int32 {
 }
 
 // maxClockResidual is how far apart, in ns, the ends of matched collectives may
-// lie before start offsets between ranks mean nothing.
+// lie before start offsets between ranks mean nothing: the members of a collective
+// leave it almost together.
 const maxClockResidual = 5_000_000
 
-// startOffsets is when each rank entered the step after the first one did. The
-// members of a collective leave it almost together, so the spread of their ends
-// tells whether the clocks can be compared.
+// startOffsets is when each rank entered the step after the first one did; all
+// together where the clocks can't be compared well enough to tell.
 func (w *workload) startOffsets() []int64 {
 	offsets := make([]int64, len(w.windows))
-	residual, known := w.clockResidual()
-	if !known || residual > maxClockResidual {
-		if len(w.windows) > 1 {
-			w.diags.Addf("clocks-not-aligned", diagnostic.NoRank, diagnostic.NoOffset,
-				"matched collectives end up to %.1f ms apart: all ranks start the replayed step together", float64(residual)/1e6)
-		}
+	c := w.clocks
+	w.aligned = len(w.windows) < 2 || c.Connected && (c.Compared == 0 || c.Remaining <= maxClockResidual)
+	if !w.aligned {
+		w.diags.Addf("clocks-not-aligned", diagnostic.NoRank, diagnostic.NoOffset,
+			"all ranks start the replayed step together: %s (ends of collectives lie %.1f ms apart)", c.Reason, float64(c.Remaining)/1e6)
 		return offsets
 	}
-	w.aligned = true
 	first := w.windows[0].start
 	for _, win := range w.windows {
 		first = min(first, win.start)
@@ -133,37 +138,6 @@ func (w *workload) startOffsets() []int64 {
 		offsets[r] = win.start - first
 	}
 	return offsets
-}
-
-// clockResidual is the median spread of the ends of the step's collectives.
-func (w *workload) clockResidual() (int64, bool) {
-	var spreads []int64
-	for i := range w.match.Collectives {
-		c := &w.match.Collectives[i]
-		if w.chosen[c.Members[0]] == nil || len(c.Members) < 2 {
-			continue
-		}
-		lo, hi := int64(0), int64(0)
-		for k, m := range c.Members {
-			end := w.run.Ranks[m.Rank].Operations[m.Operation].End
-			if k == 0 {
-				lo, hi = end, end
-			}
-			lo, hi = min(lo, end), max(hi, end)
-		}
-		spreads = append(spreads, hi-lo)
-	}
-	for _, p := range w.match.Pairs {
-		if w.chosen[p.Recv] != nil {
-			send := w.run.Ranks[p.Send.Rank].Operations[p.Send.Operation].Start
-			recv := w.run.Ranks[p.Recv.Rank].Operations[p.Recv.Operation].End
-			spreads = append(spreads, max(send-recv, 0)) // received before it was sent
-		}
-	}
-	if len(spreads) == 0 {
-		return 0, false
-	}
-	return median(spreads), true
 }
 
 // traceStep is the length of the step in the trace, over all ranks: to the end

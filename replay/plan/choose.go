@@ -19,6 +19,10 @@ func (w *workload) leaveOut(code string, m collective.Member, reason string) {
 // their members.
 func (w *workload) chooseCollectives() {
 	next := map[int]int64{} // group -> sequence number
+	impossible := map[int]bool{}
+	for _, i := range w.clocks.Impossible {
+		impossible[i] = true
+	}
 	for i := range w.match.Collectives {
 		c := &w.match.Collectives[i]
 		inside := 0
@@ -32,6 +36,10 @@ func (w *workload) chooseCollectives() {
 		}
 		if inside < len(c.Members) {
 			w.leaveOut("communication-outside-step", c.Members[0], "some members issued it in another step")
+			continue
+		}
+		if impossible[i] {
+			w.leaveOut("match-impossible", c.Members[0], "a member left it before another one arrived: the match is wrong")
 			continue
 		}
 		parts := w.convert(c)

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"slices"
-
 	"mixdown/ingest/comm"
 	"mixdown/replay/plan/planpb"
 )
@@ -48,9 +46,4 @@ func DType(c *planpb.Communication) comm.DType { return dtypesFromPB[c.GetDtype(
 // Bytes is the larger of what this rank contributes and receives.
 func Bytes(c *planpb.Communication) int64 {
 	return max(c.GetInCount(), c.GetOutCount()) * DType(c).Size()
-}
-
-func median(list []int64) int64 {
-	sorted := slices.Sorted(slices.Values(list))
-	return sorted[len(sorted)/2]
 }

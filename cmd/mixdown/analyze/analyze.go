@@ -61,11 +61,13 @@ func Run(ctx context.Context, opts *Options) error {
 	if err := cli.CheckFormat(opts.Format); err != nil {
 		return err
 	}
-	run, match, err := opts.Input.Load(ctx, opts.Streams)
+	job, err := opts.Input.Load(ctx, opts.Streams)
 	if err != nil {
 		return err
 	}
-	a, err := report.Analyze(run, match, report.Options{Critical: len(run.Ranks) > 1 && !opts.NoCritical, Step: opts.Step})
+	a, err := report.Analyze(job.Run, job.Match, report.Options{
+		Clocks: job.Clocks, Critical: len(job.Run.Ranks) > 1 && !opts.NoCritical, Step: opts.Step,
+	})
 	if err != nil {
 		return err
 	}
@@ -79,5 +81,5 @@ func Run(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
-	return opts.Input.Refuse(&run.Diagnostics, &match.Diagnostics)
+	return opts.Input.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics)
 }

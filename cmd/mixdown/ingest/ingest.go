@@ -40,9 +40,9 @@ func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *co
 		Use:   "ingest INPUT... -o DIR",
 		Short: "Traces as a dataset of Parquet tables, which every verb and notebooks read",
 		Long: `Reads the profiler traces of a run into a dataset: a folder of Parquet tables,
-partitioned by rank. Every verb takes the folder instead of the traces and
-reads it many times faster; pyarrow, DuckDB, Polars and Spark read its tables,
-which "mixdown help datasets" describes.
+partitioned by rank. Every verb takes the folder instead of the traces and need
+not parse them again; pyarrow, DuckDB, Polars and Spark read its tables, which
+"mixdown help datasets" describes.
 
 Ranks are read and written one by one, each as a whole or not at all. A command
 that was stopped goes on where it was when it is run again; ranks whose files

@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/ingest/chrome"
 	"mixdown/ingest/dataset"
 	"mixdown/ingest/diagnostic"
 	"mixdown/ingest/executiontrace"
@@ -27,6 +29,12 @@ type Options struct {
 	RanksFrom       string
 	ExecutionTraces string
 	Strict          bool
+	Fix             string
+
+	// Limits; 0 means the readers' defaults.
+	MaxFiles, MaxDepth            int
+	MaxEvents, MaxBytes, MaxRatio int64
+	MaxEventBytes                 int
 }
 
 // AddFlags declares the flags.
@@ -34,14 +42,29 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.RanksFrom, "ranks-from", "", "take ranks from file names: `REGEX` with a group for the number, e.g. 'node-(\\d+)'")
 	f.StringVar(&o.ExecutionTraces, "execution-traces", "", "`DIR` with the PyTorch execution traces of the same run: they hold exact all_to_all splits")
+	f.StringVar(&o.Fix, "fix", "none", "what to do with device events that start before their launch: none, drop or clamp")
+	f.IntVar(&o.MaxFiles, "max-files", 0, "limit: files to read; 0 means 100,000")
+	f.Int64Var(&o.MaxBytes, "max-bytes", 0, "limit: decompressed bytes of one file; 0 means 64 GiB")
+	f.Int64Var(&o.MaxRatio, "max-ratio", 0, "limit: decompressed to compressed bytes of one file, beyond the first 256 MiB; 0 means 250")
+	f.Int64Var(&o.MaxEvents, "max-events", 0, "limit: events of one file; 0 means none")
+	f.IntVar(&o.MaxDepth, "max-depth", 0, "limit: nesting of values; 0 means 128")
+	f.IntVar(&o.MaxEventBytes, "max-event-bytes", 0, "limit: bytes of one event; 0 means 64 MiB")
 	f.BoolVar(&o.Strict, "strict", false, "fail (exit code 3) when anything had to be repaired, skipped, estimated or left unknown")
 }
 
-// Load reads the run and matches its communication across ranks.
-func (o *Options) Load(ctx context.Context, streams *cli.Streams) (*trace.Run, *collective.Matching, error) {
+// Job is a run as the verbs need it: its communication matched across ranks, and
+// on one clock where that is possible.
+type Job struct {
+	Run    *trace.Run
+	Match  *collective.Matching
+	Clocks *align.Result
+}
+
+// Load reads the run, matches its communication and aligns its clocks.
+func (o *Options) Load(ctx context.Context, streams *cli.Streams) (*Job, error) {
 	dir, err := o.Dataset()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var run *trace.Run
 	if dir != "" {
@@ -50,14 +73,18 @@ func (o *Options) Load(ctx context.Context, streams *cli.Streams) (*trace.Run, *
 		run, err = o.readTraces(ctx, streams)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if o.ExecutionTraces != "" {
 		if err := o.join(ctx, run); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return run, collective.Match(run), nil
+	job := &Job{Run: run, Match: collective.Match(run)}
+	job.Clocks = align.Estimate(run, job.Match)
+	align.Apply(run, job.Clocks)
+	align.UpdateArrivals(run, job.Match)
+	return job, nil
 }
 
 // Dataset returns the folder when the input is a dataset, else "".
@@ -89,7 +116,13 @@ func (o *Options) Traces(streams *cli.Streams) ([]source.File, kineto.Options, e
 		}
 		opts.RanksFrom = re
 	}
-	files, err := source.Find(o.Args, source.Options{Stdin: streams.In})
+	fix, err := kineto.ParseFix(o.Fix)
+	if err != nil {
+		return nil, opts, fmt.Errorf("%w: --fix: %w", cli.ErrUsage, err)
+	}
+	opts.Fix = fix
+	opts.Limits = chrome.Options{MaxDepth: o.MaxDepth, MaxEvents: o.MaxEvents, MaxEventBytes: o.MaxEventBytes}
+	files, err := source.Find(o.Args, source.Options{Stdin: streams.In, MaxFiles: o.MaxFiles, MaxBytes: o.MaxBytes, MaxRatio: o.MaxRatio})
 	// The description of a dataset that lies among the traces is none.
 	files = slices.DeleteFunc(files, func(f source.File) bool { return filepath.Base(f.Name) == dataset.MetadataFile })
 	return files, opts, err

@@ -68,14 +68,16 @@ func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 		}
 	}
 
-	run, match, err := o.Input.Load(ctx, o.Streams)
+	job, err := o.Input.Load(ctx, o.Streams)
 	if err != nil {
 		return nil, err
 	}
+	run, match := job.Run, job.Match
 	var diags diagnostic.Set
 	diags.Merge(&run.Diagnostics)
 	diags.Merge(&match.Diagnostics)
-	workload, planDiags, err := plan.Build(run, match, plan.Options{Step: o.Step})
+	diags.Merge(&job.Clocks.Diagnostics)
+	workload, planDiags, err := plan.Build(run, match, plan.Options{Step: o.Step, Clocks: job.Clocks})
 	diags.Merge(planDiags)
 	if err != nil {
 		return nil, err
