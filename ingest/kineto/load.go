@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"runtime"
 	"slices"
@@ -106,11 +105,8 @@ func readFile(file source.File, opts Options) (*reading, error) {
 	if s, ok := f.(interface{ Stored() int64 }); ok && file.Size > 0 {
 		progress = func() float64 { return float64(s.Stored()) / float64(file.Size) }
 	}
-	return readFrom(f, file.Name, opts, progress)
-}
-
-func readFrom(r io.Reader, name string, opts Options, progress func() float64) (*reading, error) {
-	rd, err := readRank(r, name, opts.Limits, progress)
+	name := file.Name
+	rd, err := readAny(f, name, opts, progress, opener(file))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -125,7 +121,9 @@ func readFrom(r io.Reader, name string, opts Options, progress func() float64) (
 		}
 	}
 	rd.fix = opts.Fix
-	rd.finish()
+	if !rd.dump {
+		rd.finish()
+	}
 	return rd, nil
 }
 

@@ -21,6 +21,7 @@ type reading struct {
 	diags       diagnostic.Set
 	launches    *trace.Launches // what the correlations join, found by finish
 	fix         Fix             // of device events that start before their launch
+	dump        bool            // of a flight recorder: its communication is known already
 
 	tables  *tables
 	names   []trace.NameID   // in the rank, by number in tables; unnumbered when not met yet

@@ -37,8 +37,10 @@ func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *co
 of every rank (computation, communication, how much of it is exposed, idle)
 and a table of all communication by group, operation, type and size.
 
-INPUT is files, folders or globs of Kineto traces as torch.profiler writes them
-(.json or .json.gz). Faults in the traces are repaired or left out, counted,
+INPUT is files, folders, globs or archives of Kineto traces as torch.profiler
+writes them, Perfetto traces, dumps of PyTorch's flight recorder (JSON or
+pickle), a dataset that "mixdown ingest" made, or a log of DeepSpeed's comms
+logger. Faults in the traces are repaired or left out, counted,
 and listed at the end; see "mixdown help diagnostics".`,
 		Example: `  mixdown analyze traces/
   mixdown analyze 'run7/rank*.pt.trace.json.gz' --format json
@@ -63,6 +65,9 @@ func Run(ctx context.Context, opts *Options) error {
 	}
 	job, err := opts.Input.Load(ctx, opts.Streams)
 	if err != nil {
+		if done, logErr := analyzeLog(opts, err); done {
+			return logErr
+		}
 		return err
 	}
 	a, err := report.Analyze(job.Run, job.Match, report.Options{

@@ -6,6 +6,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -134,10 +135,20 @@ func check(opts *Options) error {
 
 // flagsOf are the flags that change what is read from the same bytes.
 func flagsOf(in *input.Options) string {
-	if in.RanksFrom == "" {
-		return ""
+	var flags []string
+	add := func(set bool, format string, v any) {
+		if set {
+			flags = append(flags, fmt.Sprintf(format, v))
+		}
 	}
-	return "--ranks-from " + in.RanksFrom
+	add(in.RanksFrom != "", "--ranks-from %s", in.RanksFrom)
+	add(in.Fix != "" && in.Fix != "none", "--fix %s", in.Fix)
+	add(in.MaxEvents != 0, "--max-events %d", in.MaxEvents)
+	add(in.MaxDepth != 0, "--max-depth %d", in.MaxDepth)
+	add(in.MaxEventBytes != 0, "--max-event-bytes %d", in.MaxEventBytes)
+	add(in.MaxBytes != 0, "--max-bytes %d", in.MaxBytes)
+	add(in.MaxRatio != 0, "--max-ratio %d", in.MaxRatio)
+	return strings.Join(flags, " ")
 }
 
 // faultsOf collects the diagnostics of a whole dataset.

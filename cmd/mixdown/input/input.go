@@ -97,6 +97,8 @@ func (o *Options) Dataset() (string, error) {
 			return "", fmt.Errorf("%w: %s is a dataset: name it alone", cli.ErrUsage, arg)
 		case o.RanksFrom != "":
 			return "", fmt.Errorf("%w: --ranks-from: the ranks of the dataset %s are fixed: give it to mixdown ingest", cli.ErrUsage, arg)
+		case o.Fix != "" && o.Fix != "none":
+			return "", fmt.Errorf("%w: --fix: the dataset %s is read already: give it to mixdown ingest", cli.ErrUsage, arg)
 		}
 		return arg, nil
 	}
