@@ -92,8 +92,12 @@ func Load(ctx context.Context, files []source.File, opts Options) (*trace.Run, e
 // no one to put parts in order.
 func workersFor(files int) int {
 	cpus := runtime.GOMAXPROCS(0)
-	return (cpus + files - 1) / max(files, 1)
+	return min((cpus+files-1)/max(files, 1), maxWorkers)
 }
+
+// maxWorkers is how many can be busy with one file: no more than one goroutine
+// can decompress for.
+const maxWorkers = 8
 
 func readFile(file source.File, opts Options) (*reading, error) {
 	f, err := file.Open()

@@ -26,7 +26,17 @@ type part struct {
 	steps       []trace.Step
 	waits       []trace.Wait
 	threadNames []threadName
+	edges       []edge
 	diags       diagnostic.Set
+}
+
+// edge is the begin or the end of an event that is written as two. PyTorch does
+// not, other writers do.
+type edge struct {
+	row    int    // of the begin, -1 for an end
+	thread uint32 // in the tables of the part, in the rank once it is taken
+	ts     int64
+	offset int64
 }
 
 type threadName struct {
@@ -39,6 +49,7 @@ func (p *part) reset() {
 	*p = part{
 		rows: p.rows[:0], names: p.names[:0], threads: p.threads[:0],
 		records: p.records[:0], steps: p.steps[:0], waits: p.waits[:0], threadNames: p.threadNames[:0],
+		edges: p.edges[:0],
 	}
 }
 
@@ -48,6 +59,14 @@ func (p *part) Event(ev *chrome.Event) {
 	switch {
 	case ev.Phase == 'X':
 		p.add(ev)
+	case ev.Phase == 'B' && ev.HasTS:
+		rows := len(p.rows)
+		p.add(ev)
+		if len(p.rows) > rows {
+			p.edges = append(p.edges, edge{rows, uint32(p.rows[rows].Thread), ev.TS, ev.Offset})
+		}
+	case ev.Phase == 'E' && ev.HasTS:
+		p.edges = append(p.edges, edge{-1, p.thread(ev), ev.TS, ev.Offset})
 	case ev.Phase == 'M' && string(ev.Name) == "thread_name":
 		if v, ok := ev.Args.Get("name"); ok {
 			p.threadNames = append(p.threadNames, threadName{p.thread(ev), text(v)})
@@ -63,7 +82,7 @@ func (p *part) add(ev *chrome.Event) {
 	}
 	name := p.worker.names.find(ev.Name)
 	category := p.worker.category(ev.Cat, name)
-	if category == trace.PythonFunction && name.kind != isModule {
+	if category == trace.PythonFunction && name.kind != isKept {
 		return // the interpreter's stack, most of the events of traces that have it
 	}
 	dur := int64(0)

@@ -19,6 +19,9 @@ func phaseOfMarker(category trace.Category, name string) trace.Phase {
 		}
 		return trace.UnknownPhase
 	}
+	if category == trace.PythonFunction {
+		return phaseOfFunction(name)
+	}
 	if category != trace.UserAnnotation {
 		return trace.UnknownPhase
 	}
@@ -37,6 +40,27 @@ func phaseOfMarker(category trace.Category, name string) trace.Phase {
 		strings.HasPrefix(name, "DistributedDataParallel.forward"), strings.HasPrefix(name, "FullyShardedDataParallel.forward"),
 		word(lower, "forward"), pipelineAction(name, 'F'):
 		return trace.Forward
+	}
+	return trace.UnknownPhase
+}
+
+// phaseOfFunction is the phase of the Python functions in which DeepSpeed's
+// pipeline engine and torch.distributed.pipelining do their work: they annotate
+// nothing, so traces with stacks are the only ones that tell.
+func phaseOfFunction(name string) trace.Phase {
+	_, function, ok := strings.Cut(name, ": ")
+	if !ok {
+		return trace.UnknownPhase
+	}
+	switch function {
+	case "_exec_forward_pass", "forward_one_chunk":
+		return trace.Forward
+	case "_exec_backward_pass", "backward_one_chunk", "backward_weight_one_chunk":
+		return trace.Backward
+	case "_exec_optimizer_step":
+		return trace.Optimizer
+	case "_exec_load_micro_batch":
+		return trace.OtherPhase
 	}
 	return trace.UnknownPhase
 }
@@ -87,7 +111,7 @@ func phaseMarkers(rank *trace.Rank) *innermost {
 	markers := map[trace.ThreadID][]marker{}
 	for i := range ev.Len() {
 		c := ev.Category[i]
-		if c != trace.CPUOp && c != trace.UserAnnotation {
+		if c != trace.CPUOp && c != trace.UserAnnotation && c != trace.PythonFunction {
 			continue
 		}
 		key := named{ev.Name[i], c}

@@ -19,6 +19,7 @@ type reading struct {
 
 	threadNames map[trace.ThreadID]string // as the file's metadata events give them
 	diags       diagnostic.Set
+	edges       []edge          // begins and ends that are to be paired
 	launches    *trace.Launches // what the correlations join, found by finish
 	fix         Fix             // of device events that start before their launch
 	dump        bool            // of a flight recorder: its communication is known already
@@ -79,6 +80,7 @@ func readRank(r io.Reader, source string, limits chrome.Options, progress func()
 		rd.diags.Add(diagnostic.Diagnostic{Code: d.Code, Count: d.Count, Offset: d.Offset, Example: d.Example})
 	}
 	rd.rank.Truncated = reader.Truncated()
+	rd.pairEdges() // before times are moved
 	rd.readMetadata(reader.Metadata())
 	rd.tables, rd.names, rd.threads = nil, nil, nil
 	return rd, nil
@@ -122,6 +124,13 @@ func (rd *reading) take(p *part, progress func() float64) {
 	for _, w := range p.waits {
 		w.Thread = rd.threads[w.Thread]
 		rank.Waits = append(rank.Waits, w)
+	}
+	for _, e := range p.edges {
+		if e.row >= 0 {
+			e.row += base
+		}
+		e.thread = uint32(rd.threads[e.thread])
+		rd.edges = append(rd.edges, e)
 	}
 	for _, t := range p.threadNames {
 		rd.nameThread(trace.ThreadID(rd.threads[t.thread]), t.name)

@@ -377,6 +377,30 @@ func TestReport157(t *testing.T) {
 	}
 }
 
+// HolisticTraceAnalysis, trace_parser: events written as begin and end were
+// dropped without a count.
+func TestReport152(t *testing.T) {
+	run := one(t, ``, `
+{"ph":"B","cat":"cpu_op","name":"outer","pid":1,"tid":2,"ts":10},
+{"ph":"B","cat":"cpu_op","name":"inner","pid":1,"tid":2,"ts":12},
+{"ph":"E","pid":1,"tid":2,"ts":15},
+{"ph":"B","cat":"cpu_op","name":"elsewhere","pid":1,"tid":3,"ts":13},
+{"ph":"E","pid":1,"tid":2,"ts":20},
+{"ph":"E","pid":1,"tid":2,"ts":30},
+{"ph":"E","pid":1,"tid":3,"ts":14.5},
+{"ph":"B","cat":"cpu_op","name":"never ends","pid":1,"tid":3,"ts":40}`)
+	rank := run.Ranks[0]
+	want := map[string]int64{"outer": 10000, "inner": 3000, "elsewhere": 1500, "never ends": 0}
+	for i := range rank.Events.Len() {
+		if got := rank.Events.Dur[i]; got != want[rank.Name(i)] {
+			t.Errorf("%s lasts %d ns, want %d", rank.Name(i), got, want[rank.Name(i)])
+		}
+	}
+	if rank.Events.Len() != 4 || count(run, "unmatched-begin") != 1 || count(run, "unmatched-end") != 1 {
+		t.Errorf("%d events, diagnostics %v", rank.Events.Len(), run.Diagnostics.List())
+	}
+}
+
 func count(run *trace.Run, code string) int64 {
 	var n int64
 	for _, d := range run.Diagnostics.List() {

@@ -90,7 +90,7 @@ const (
 	isRecord            // of communication, on the CPU
 	isStep
 	isWait
-	isModule // of Python, where it is a Python function
+	isKept // a Python function that says what runs in it: a module, a phase
 )
 
 // name is a name with what it means.
@@ -135,8 +135,8 @@ func (n *name) classify(text []byte) {
 		n.kind, n.step = isStep, number
 	} else if string(text) == "_c10d_functional::wait_tensor" {
 		n.kind = isWait
-	} else if strings.HasPrefix(n.text, modulePrefix) {
-		n.kind = isModule
+	} else if strings.HasPrefix(n.text, modulePrefix) || phaseOfFunction(n.text) != trace.UnknownPhase {
+		n.kind = isKept
 	}
 }
 
