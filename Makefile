@@ -9,7 +9,7 @@ JOBS    := $(shell nproc 2>/dev/null || echo 2)
 MIXDOWN_CORPUS ?= $(wildcard $(CURDIR)/../shared/traces)
 export MIXDOWN_CORPUS
 
-.PHONY: all deps build build-go build-native demo test bench lint generate clean
+.PHONY: all deps build build-go build-native demo test bench check-readers lint generate clean
 
 all: build
 
@@ -40,8 +40,19 @@ test: build
 	$(GO) vet ./...
 	$(GO) test -timeout 30m ./...
 
+# Ratios against peers in the same run; it says which peer is missing.
 bench: build
+	$(GO) run ./bench/reading -mixdown $(BIN)/mixdown
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
+
+# Datasets and exports as pyarrow and DuckDB read them, in an environment of
+# their own.
+check-readers: build
+	python3 -m venv build/readers
+	build/readers/bin/pip install --quiet pyarrow duckdb
+	rm -rf build/readers/dataset
+	$(BIN)/mixdown ingest testdata/dp_moe_4rank/rank*.gz -o build/readers/dataset --quiet
+	build/readers/bin/python ingest/dataset/check_readers.py $(BIN)/mixdown build/readers/dataset
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"

@@ -27,20 +27,46 @@ func Blocks(name string) bool {
 	return strings.HasSuffix(name, "Synchronize") || name == "cudaMemcpy" || name == "hipMemcpy" || name == "hipMemcpyWithStream"
 }
 
+// Explain measures a rank and says why its device was idle. It is Measure and
+// Idle, with what does not depend on each other done at the same time.
+func Explain(rank *trace.Rank) (Activity, Idle) {
+	if rank.CPUOnly {
+		a := Measure(rank)
+		return a, a.Idle(rank)
+	}
+	host := make(chan hostSide, 1)
+	go func() { host <- newHostSide(rank) }()
+	a := Measure(rank)
+	return a, a.idle(rank, <-host)
+}
+
+// hostSide is what the host did that bears on idle time.
+type hostSide struct {
+	launchedAt func(correlation int64) (int64, bool)
+	blocking   []Interval
+}
+
+func newHostSide(rank *trace.Rank) hostSide {
+	return hostSide{launchedAt: launchTimes(rank), blocking: blockingCalls(rank)}
+}
+
 // Idle splits the idle time of a rank with a device. A rank without one has
 // only Other.
 func (a Activity) Idle(rank *trace.Rank) Idle {
+	if rank.CPUOnly {
+		return Idle{Other: a.Times().Idle}
+	}
+	return a.idle(rank, newHostSide(rank))
+}
+
+func (a Activity) idle(rank *trace.Rank, host hostSide) Idle {
 	busy := a.Compute.Plus(a.Comm).Plus(a.Memory)
 	gaps := Set{{a.Start, a.End}}.Subtract(busy)
-	if rank.CPUOnly {
-		return Idle{Other: gaps.Length()}
-	}
-	next := launchesByStart(rank)
-	blocking := blockingCalls(rank)
+	next := launchesAfter(rank, gaps, host.launchedAt)
+	blocking := host.blocking
 	var idle Idle
-	for _, gap := range gaps {
-		i, ok := slices.BinarySearchFunc(next, gap.End, func(s started, t int64) int { return cmp.Compare(s.at, t) })
-		if !ok || !next[i].launched || next[i].launch <= gap.Start {
+	for i, gap := range gaps {
+		if !next[i].launched || next[i].launch <= gap.Start {
 			idle.Other += gap.End - gap.Start
 			continue
 		}
@@ -58,60 +84,66 @@ func (a Activity) Idle(rank *trace.Rank) Idle {
 	return idle
 }
 
-// started is when device work began and when it was launched.
+// started is when device work was launched.
 type started struct {
-	at, launch int64
-	launched   bool
+	launch   int64
+	launched bool
 }
 
-// launchesByStart lists the device events by start; of those that start together
-// the one that was launched last decides.
-func launchesByStart(rank *trace.Rank) []started {
+// launchesAfter finds the launch of what ended each gap; of the events that
+// start together the one that was launched last decides.
+func launchesAfter(rank *trace.Rank, gaps Set, launches func(correlation int64) (int64, bool)) []started {
 	ev := &rank.Events
-	launches := launchTimes(rank)
-	var list []started
+	next := make([]started, len(gaps))
+	k := 0 // most events follow the one before
 	for i := range ev.Len() {
-		if ev.Category[i].OnDevice() {
-			s := started{at: ev.TS[i]}
-			s.launch, s.launched = launches[ev.Correlation[i]]
-			list = append(list, s)
+		if !ev.Category[i].OnDevice() {
+			continue
 		}
+		ts := ev.TS[i]
+		if k >= len(gaps) || gaps[k].End != ts {
+			k, _ = slices.BinarySearchFunc(gaps, ts, func(gap Interval, t int64) int { return cmp.Compare(gap.End, t) })
+		}
+		if k == len(gaps) || gaps[k].End != ts {
+			continue
+		}
+		if at, ok := launches(ev.Correlation[i]); ok && (!next[k].launched || at > next[k].launch) {
+			next[k] = started{at, true}
+		}
+		k++
 	}
-	slices.SortFunc(list, func(a, b started) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.launch, a.launch))
-	})
-	return slices.CompactFunc(list, func(a, b started) bool { return a.at == b.at })
+	return next
 }
 
-// launchTimes maps correlations to when the host launched the work, ns.
-func launchTimes(rank *trace.Rank) map[int64]int64 {
-	ev := &rank.Events
-	launches := map[int64]int64{}
-	for i := range ev.Len() {
-		if ev.Category[i] == trace.Runtime && ev.Correlation[i] != trace.NoID {
-			if _, dup := launches[ev.Correlation[i]]; !dup {
-				launches[ev.Correlation[i]] = ev.TS[i]
-			}
+// launchTimes tells when the host launched the work with a correlation, ns.
+func launchTimes(rank *trace.Rank) func(correlation int64) (int64, bool) {
+	calls, _ := trace.JoinLaunches(rank)
+	return func(correlation int64) (int64, bool) {
+		if i, ok := calls.Of(correlation); ok {
+			return rank.Events.TS[i], true
 		}
+		return 0, false
 	}
-	return launches
 }
 
 // blockingCalls lists the calls that waited for the device, by end.
 func blockingCalls(rank *trace.Rank) []Interval {
 	ev := &rank.Events
-	isBlocking := map[trace.NameID]bool{}
+	const unknown, no, yes = 0, 1, 2
+	blocks := make([]uint8, rank.Names.Len()) // by name: they repeat
 	var list []Interval
 	for i := range ev.Len() {
 		if ev.Category[i] != trace.Runtime {
 			continue
 		}
-		b, known := isBlocking[ev.Name[i]]
-		if !known {
-			b = Blocks(rank.Name(i))
-			isBlocking[ev.Name[i]] = b
+		b := &blocks[ev.Name[i]]
+		if *b == unknown {
+			*b = no
+			if Blocks(rank.Name(i)) {
+				*b = yes
+			}
 		}
-		if b {
+		if *b == yes {
 			list = append(list, Interval{ev.TS[i], ev.End(i)})
 		}
 	}

@@ -29,12 +29,12 @@ func Measure(rank *trace.Rank) Activity { return measure(rank, nil) }
 // launched within it, wherever it ran; without a launch in the trace, what began
 // within it. On a rank without a device, what the CPU did within it.
 func MeasureStep(rank *trace.Rank, step trace.Step) Activity {
-	var launches map[int64]int64
+	launches := func(int64) (int64, bool) { return 0, false }
 	if !rank.CPUOnly {
 		launches = launchTimes(rank)
 	}
 	a := measure(rank, func(i int) bool {
-		at, ok := launches[rank.Events.Correlation[i]]
+		at, ok := launches(rank.Events.Correlation[i])
 		if !ok {
 			at = rank.Events.TS[i]
 		}

@@ -1,6 +1,9 @@
 package report
 
 import (
+	"runtime"
+	"sync"
+
 	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
 	"mixdown/analyze/critical"
@@ -142,8 +145,10 @@ func Analyze(run *trace.Run, m *collective.Matching, opts Options) (*Analysis, e
 	a.Clocks = describeClocks(clocks)
 	a.Stragglers = describeStragglers(straggler.Find(run, m, clocks), m)
 	t := newTable(clocks)
+	measured := measure(run)
 	for r, rank := range run.Ranks {
-		activity := overlap.Measure(rank)
+		activity, idle := measured[r].activity, measured[r].idle
+		measured[r] = measurement{} // its memory is free again
 		device := "gpu"
 		if rank.CPUOnly {
 			device = "cpu"
@@ -151,7 +156,7 @@ func Analyze(run *trace.Run, m *collective.Matching, opts Options) (*Analysis, e
 		a.Ranks = append(a.Ranks, Rank{
 			Rank: rank.Rank, RankFrom: rank.RankFrom, Source: rank.Source, Events: rank.Read,
 			Device: device, Truncated: rank.Truncated,
-			Time: timeOf(activity.Times(), activity.Idle(rank)),
+			Time: timeOf(activity.Times(), idle),
 		})
 		t.add(run, m, r, activity)
 	}
@@ -172,6 +177,28 @@ func Analyze(run *trace.Run, m *collective.Matching, opts Options) (*Analysis, e
 	}
 	a.Diagnostics = Diagnostics(&diags)
 	return a, nil
+}
+
+// measurement is the activity of one rank.
+type measurement struct {
+	activity overlap.Activity
+	idle     overlap.Idle
+}
+
+// measure measures the ranks, several at once.
+func measure(run *trace.Run) []measurement {
+	list := make([]measurement, len(run.Ranks))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for r, rank := range run.Ranks {
+		slots <- struct{}{}
+		wg.Go(func() {
+			list[r].activity, list[r].idle = overlap.Explain(rank)
+			<-slots
+		})
+	}
+	wg.Wait()
+	return list
 }
 
 func timeOf(t overlap.Times, idle overlap.Idle) Time {

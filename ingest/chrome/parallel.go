@@ -128,7 +128,7 @@ func (s *scan) parallel() error {
 			for p := range work {
 				if p.start {
 					p.sink = s.sinks.New(n)
-					x.readPart(p)
+					x.readPart(p, s.max)
 				}
 				p.read <- struct{}{}
 			}

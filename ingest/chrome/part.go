@@ -28,14 +28,15 @@ type part struct {
 // would begin.
 func (p *part) complete() bool { return p.stop == len(p.data) && p.sep == sepComma }
 
-// readPart reads the events of a part into its sink.
-func (x *parser) readPart(p *part) {
+// readPart reads the events of a part into its sink. Those above maxBytes are not
+// for it to judge.
+func (x *parser) readPart(p *part, maxBytes int) {
 	b, i := p.data, 0
 	p.events, p.stop, p.sep = 0, 0, sepComma
 	for {
 		n := x.parse(b[i:])
 		ev := &x.ev
-		if n <= 0 || ev.Phase == 0 && !ev.HasTS {
+		if n <= 0 || n > maxBytes || ev.Phase == 0 && !ev.HasTS {
 			return
 		}
 		ev.Offset = p.base + int64(i)

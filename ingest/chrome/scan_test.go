@@ -168,12 +168,16 @@ func damaged(rng *rand.Rand, text []byte) []byte {
 func TestScanOfDamage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	plain := kineto(12 << 10)
+	long := bytes.ReplaceAll(plain, []byte("aten::as_strided"), []byte(strings.Repeat("long", 300)))
 	rounds := 1500
 	if testing.Short() {
 		rounds = 200
 	}
 	for n := range rounds {
 		input := string(damaged(rng, plain))
+		if n%3 == 0 {
+			input = string(damaged(rng, long))
+		}
 		opts := Options{
 			Workers: 2 + rng.IntN(3), PartBytes: 1 + rng.IntN(3000), BufferSize: minBufferSize + rng.IntN(500),
 			MaxDepth: 4 + rng.IntN(10), MaxEventBytes: 600 + rng.IntN(4000),

@@ -27,6 +27,9 @@ func (rd *reading) finish() {
 		fix = FixNone
 	}
 	checkCausality(rd, fix)
+	// What marks phases depends on nothing that is found below.
+	phases := make(chan *innermost, 1)
+	go func() { phases <- phaseMarkers(rank) }()
 	n := newNest(rank, rd.records)
 	host := hostComm{rd: rd, nest: n}
 	issuers := host.find()
@@ -40,7 +43,7 @@ func (rd *reading) finish() {
 	slices.SortFunc(rank.Steps, func(a, b trace.Step) int { return cmp.Compare(a.Start, b.Start) })
 	rd.number()
 	findCycles(rank)
-	setPhases(rank, rd.launches)
+	setPhases(rank, <-phases, rd.launches)
 	setModules(rank)
 	rd.records = nil
 }

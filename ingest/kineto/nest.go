@@ -9,36 +9,34 @@ import (
 
 // nest finds the communication records that enclose a moment on a thread.
 type nest struct {
-	// byThread holds, for each thread and kind, indices of records by start.
-	byThread map[nestKey][]int
+	// byThread holds indices of records by start, for each thread and kind; most
+	// threads have none.
+	byThread [][numRecordKind][]int
 	records  []record
-}
-
-type nestKey struct {
-	thread int
-	kind   recordKind
 }
 
 // newNest copies times and threads from the rank's events into the records and
 // sorts them.
 func newNest(rank *trace.Rank, records []record) *nest {
-	n := &nest{byThread: map[nestKey][]int{}, records: records}
+	n := &nest{byThread: make([][numRecordKind][]int, len(rank.Threads)), records: records}
 	for i := range records {
 		rec := &records[i]
 		rec.thread = int(rank.Events.Thread[rec.event])
 		rec.start, rec.end = rank.Events.TS[rec.event], rank.Events.End(rec.event)
 		if rec.kind != kernelRecord {
-			k := nestKey{rec.thread, rec.kind}
-			n.byThread[k] = append(n.byThread[k], i)
+			list := &n.byThread[rec.thread][rec.kind]
+			*list = append(*list, i)
 		}
 	}
-	for _, list := range n.byThread {
-		slices.SortStableFunc(list, func(a, b int) int {
-			return cmp.Or(
-				cmp.Compare(records[a].start, records[b].start),
-				cmp.Compare(records[b].end, records[a].end), // the enclosing one first
-			)
-		})
+	for _, lists := range n.byThread {
+		for _, list := range lists {
+			slices.SortStableFunc(list, func(a, b int) int {
+				return cmp.Or(
+					cmp.Compare(records[a].start, records[b].start),
+					cmp.Compare(records[b].end, records[a].end), // the enclosing one first
+				)
+			})
+		}
 	}
 	return n
 }
@@ -50,7 +48,7 @@ const maxNesting = 4
 // enclosing returns the innermost record of the kind that contains ts on the
 // thread, or -1.
 func (n *nest) enclosing(thread int, kind recordKind, ts int64) int {
-	list := n.byThread[nestKey{thread, kind}]
+	list := n.byThread[thread][kind]
 	after, _ := slices.BinarySearchFunc(list, ts+1, func(i int, t int64) int { return cmp.Compare(n.records[i].start, t) })
 	for k := after - 1; k >= 0 && k >= after-maxNesting; k-- {
 		if n.records[list[k]].end >= ts {
@@ -63,7 +61,7 @@ func (n *nest) enclosing(thread int, kind recordKind, ts int64) int {
 // inside returns the first record of the kind that starts and ends within
 // outer on its thread, or -1.
 func (n *nest) inside(outer *record, kind recordKind) int {
-	list := n.byThread[nestKey{outer.thread, kind}]
+	list := n.byThread[outer.thread][kind]
 	at, _ := slices.BinarySearchFunc(list, outer.start, func(i int, t int64) int { return cmp.Compare(n.records[i].start, t) })
 	if at < len(list) && n.records[list[at]].end <= outer.end && n.records[list[at]].start <= outer.end {
 		return list[at]
@@ -94,11 +92,8 @@ func (n *nest) calls() []call {
 	var calls []call
 	taken := map[int]bool{}
 	for _, kind := range []recordKind{paramRecord, titleRecord, c10dRecord} {
-		for key, list := range n.byThread {
-			if key.kind != kind {
-				continue
-			}
-			for _, i := range list {
+		for _, lists := range n.byThread {
+			for _, i := range lists[kind] {
 				if taken[i] {
 					continue
 				}

@@ -129,8 +129,7 @@ func phaseMarkers(rank *trace.Rank) *innermost {
 
 // setPhases gives every device event the phase in which it was launched, and
 // every operation the one in which it was issued.
-func setPhases(rank *trace.Rank, launches *trace.Launches) {
-	phases := phaseMarkers(rank)
+func setPhases(rank *trace.Rank, phases *innermost, launches *trace.Launches) {
 	if len(phases.byThread) == 0 {
 		return
 	}
