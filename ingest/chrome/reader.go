@@ -206,6 +206,7 @@ func (r *Reader) atTop(c byte) (*Event, error) {
 		}
 	}
 	if r.values == 0 {
+		r.ensure(shownBytes) // the message is the same whatever the pieces read
 		return nil, notJSON(r.rest(), r.offset())
 	}
 	r.note(cTrailingData)
@@ -390,6 +391,10 @@ func describeKeys(keys []string) string {
 	return "the keys " + strings.Join(quoted, ", ") + more
 }
 
+// shownBytes is how much of the input notJSON looks at; the longest signature
+// is shorter.
+const shownBytes = 24
+
 // notJSON returns the error for input that does not begin like JSON, with a
 // guess at what it is.
 func notJSON(b []byte, at int64) error {
@@ -411,5 +416,5 @@ func notJSON(b []byte, at int64) error {
 			return fmt.Errorf("%w: %s", ErrNotJSON, s.what)
 		}
 	}
-	return fmt.Errorf("%w: expected \"{\" or \"[\" at byte %d, found %q", ErrNotJSON, at, printable(b[:min(len(b), 20)]))
+	return fmt.Errorf("%w: expected \"{\" or \"[\" at byte %d, found %q", ErrNotJSON, at, printable(b[:min(len(b), shownBytes)]))
 }
