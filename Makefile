@@ -45,19 +45,20 @@ bench: build
 	$(GO) run ./bench/reading -mixdown $(BIN)/mixdown
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
 
-# Datasets and exports as pyarrow and DuckDB read them, in an environment of
-# their own.
+# Datasets and exports as pyarrow, pandas, DuckDB, Polars and Perfetto's protos
+# read them, in environments of their own; executes the notebooks.
 check-readers: build
 	python3 -m venv build/readers
 	build/readers/bin/pip install --quiet pyarrow duckdb
 	rm -rf build/readers/dataset
 	$(BIN)/mixdown ingest testdata/dp_moe_4rank/rank*.gz -o build/readers/dataset --quiet
 	build/readers/bin/python ingest/dataset/check_readers.py $(BIN)/mixdown build/readers/dataset
+	examples/run.sh
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
-	sh -n scripts/*.sh
+	sh -n scripts/*.sh examples/run.sh
 
 # Needs protoc, and protoc-gen-go of the version in go.mod.
 generate:

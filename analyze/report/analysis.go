@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"mixdown/analyze/align"
+	"mixdown/analyze/breakdown"
 	"mixdown/analyze/collective"
 	"mixdown/analyze/critical"
 	"mixdown/analyze/overlap"
@@ -25,11 +26,19 @@ type Analysis struct {
 	Communication []Communication `json:"communication"`
 	CriticalPath  *CriticalPath   `json:"critical_path"` // null: not asked for, or not known
 	Clocks        Clocks          `json:"clocks"`
-	Stragglers    Stragglers      `json:"stragglers"`
-	Matched       int             `json:"collectives_matched"`
-	Unmatched     int             `json:"collectives_unmatched"`
-	Pipeline      any             `json:"pipeline"` // null: not analysed
-	Diagnostics   []Diagnostic    `json:"diagnostics"`
+
+	// Breakdown is communication by group, op, size class, phase and step, over
+	// all ranks; StepsByRank the times of each rank and step. Both are null when
+	// not asked for.
+	Breakdown   []breakdown.Row `json:"breakdown"`
+	StepsByRank []RankSteps     `json:"steps_by_rank"`
+
+	phases      []breakdown.Row // by group, op and phase, for the text
+	Stragglers  Stragglers      `json:"stragglers"`
+	Matched     int             `json:"collectives_matched"`
+	Unmatched   int             `json:"collectives_unmatched"`
+	Pipeline    any             `json:"pipeline"` // null: not analysed
+	Diagnostics []Diagnostic    `json:"diagnostics"`
 }
 
 // Run describes the job.
@@ -121,6 +130,8 @@ type Options struct {
 	// "" chooses the step of median length.
 	Critical bool
 	Step     string
+	// Breakdown splits communication by phase and step, and times by step.
+	Breakdown bool
 	// Clocks is how far the ranks' clocks can be compared; nil finds it out.
 	Clocks *align.Result
 }
@@ -143,6 +154,11 @@ func Analyze(run *trace.Run, m *collective.Matching, opts Options) (*Analysis, e
 		clocks = align.Estimate(run, m)
 	}
 	a.Clocks = describeClocks(clocks)
+	if opts.Breakdown {
+		b := breakdown.Analyze(run, m, clocks)
+		a.Breakdown, a.StepsByRank = b.By(breakdown.ByAll), stepsByRank(b)
+		a.phases = b.By(breakdown.ByGroup | breakdown.ByOp | breakdown.ByPhase)
+	}
 	a.Stragglers = describeStragglers(straggler.Find(run, m, clocks), m)
 	t := newTable(clocks)
 	measured := measure(run)

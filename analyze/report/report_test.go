@@ -30,7 +30,7 @@ func analyze(t *testing.T, set string) *report.Analysis {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := report.Analyze(run, collective.Match(run), report.Options{Critical: true})
+	a, err := report.Analyze(run, collective.Match(run), report.Options{Critical: true, Breakdown: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ func (a *Analysis) WriteText(w io.Writer, opts TextOptions) error {
 	a.writeRanks(&b)
 	a.writeStragglers(&b)
 	a.writeCommunication(&b, opts)
+	a.writeBreakdown(&b)
 	a.writeDiagnostics(&b)
 	_, err := io.WriteString(w, b.String())
 	return err

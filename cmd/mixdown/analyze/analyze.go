@@ -2,6 +2,7 @@
 package analyze
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,8 @@ type Options struct {
 	Step    string
 
 	NoCritical bool
+	Breakdown  bool
+	Export     ExportOptions
 }
 
 // NewCmd makes the command; run replaces what it does in tests.
@@ -44,7 +47,8 @@ logger. Faults in the traces are repaired or left out, counted,
 and listed at the end; see "mixdown help diagnostics".`,
 		Example: `  mixdown analyze traces/
   mixdown analyze 'run7/rank*.pt.trace.json.gz' --format json
-  mixdown analyze traces/ --execution-traces et/ --rows -1`,
+  mixdown analyze traces/ --execution-traces et/ --rows -1
+  mixdown analyze traces/ --perfetto run7.pftrace --pprof run7.pb.gz --parquet run7.tables`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Input.Args = args
 			return run(cmd.Context(), opts)
@@ -54,7 +58,9 @@ and listed at the end; see "mixdown help diagnostics".`,
 	cli.FormatFlag(cmd, &opts.Format)
 	cmd.Flags().IntVar(&opts.Rows, "rows", report.DefaultRows, "rows of the communication table in text; negative shows all")
 	cmd.Flags().StringVar(&opts.Step, "step", "", "step of the critical path: its number, or all; default the step of median length")
+	cmd.Flags().BoolVar(&opts.Breakdown, "breakdown", false, "show communication by group, operation and phase, and the times of each step (always in JSON)")
 	cmd.Flags().BoolVar(&opts.NoCritical, "no-critical", false, "leave out the critical path, which takes time on large runs; a single rank never has it")
+	opts.Export.AddFlags(cmd)
 	return cmd
 }
 
@@ -63,15 +69,19 @@ func Run(ctx context.Context, opts *Options) error {
 	if err := cli.CheckFormat(opts.Format); err != nil {
 		return err
 	}
+	if err := opts.Export.Check(); err != nil {
+		return err
+	}
 	job, err := opts.Input.Load(ctx, opts.Streams)
 	if err != nil {
 		if done, logErr := analyzeLog(opts, err); done {
-			return logErr
+			return cmp.Or(logErr, opts.Export.RefuseLog())
 		}
 		return err
 	}
 	a, err := report.Analyze(job.Run, job.Match, report.Options{
 		Clocks: job.Clocks, Critical: len(job.Run.Ranks) > 1 && !opts.NoCritical, Step: opts.Step,
+		Breakdown: opts.Breakdown || opts.Format == cli.JSON,
 	})
 	if err != nil {
 		return err
@@ -85,6 +95,9 @@ func Run(ctx context.Context, opts *Options) error {
 	}
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
+	}
+	if err := opts.Export.Write(ctx, job, a, opts.Rows, opts.Streams); err != nil {
+		return err
 	}
 	return opts.Input.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"mixdown/analyze/critical"
+	"mixdown/analyze/diff"
+	"mixdown/analyze/export"
 	"mixdown/ingest/chrome"
 	"mixdown/ingest/dataset"
 	"mixdown/ingest/executiontrace"
@@ -47,8 +49,10 @@ var codes = []struct {
 	{launch.ErrUnknownBackend, Usage},
 	{plan.ErrNoStep, Usage},
 	{critical.ErrNoStep, Usage},
+	{export.ErrTarget, Usage},
 	{schedule.ErrSpec, Usage},
 	{plan.ErrNothingToReplay, Inconclusive},
+	{diff.ErrNotComparable, Inconclusive},
 	{launch.ErrFailed, ReplayFailed},
 	{launch.ErrUnavailable, ReplayFailed},
 	{mix.ErrDeadlock, ReplayFailed},

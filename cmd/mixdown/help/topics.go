@@ -22,6 +22,7 @@ var topics = []struct{ name, short string }{
 	{"metrics", "What every number means and how it is computed"},
 	{"schema", "The fields of the JSON outputs"},
 	{"datasets", "The tables of a dataset, column by column"},
+	{"exports", "The files and tables that analyze writes for other programs"},
 	{"schedules", "The pipeline schedules and their keys"},
 	{"diagnostics", "What the diagnostics mean and what to do about them"},
 }

@@ -16,6 +16,7 @@ import (
 	"mixdown/cmd/mixdown/analyze"
 	"mixdown/cmd/mixdown/backends"
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/diff"
 	"mixdown/cmd/mixdown/help"
 	"mixdown/cmd/mixdown/ingest"
 	"mixdown/cmd/mixdown/inspect"
@@ -53,7 +54,7 @@ A first look:
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %v (see %q)", cli.ErrUsage, err, c.CommandPath()+" --help")
 	})
-	cmd.AddCommand(analyze.NewCmd(streams, nil), inspect.NewCmd(streams, nil), ingest.NewCmd(streams, nil), replay.NewCmd(streams, nil), schedule.NewCmd(streams, nil), backends.NewCmd(streams, nil), version.NewCmd(streams))
+	cmd.AddCommand(analyze.NewCmd(streams, nil), diff.NewCmd(streams, nil), inspect.NewCmd(streams, nil), ingest.NewCmd(streams, nil), replay.NewCmd(streams, nil), schedule.NewCmd(streams, nil), backends.NewCmd(streams, nil), version.NewCmd(streams))
 	help.AddTopics(cmd, streams)
 	return cmd
 }

@@ -1,0 +1,49 @@
+#!/bin/sh
+# Makes the tables of a run, executes the notebooks on them, and reads all exports
+# with other people's readers (analyze/export/check_readers.py).
+#
+#   examples/run.sh [TRACES]     default: testdata/dp_moe_4rank
+#
+# The notebooks are executed in place, outputs included, when TRACES is the
+# default; those of other traces go to build/examples. Needs Python 3.11 or later
+# and, the first time, PyPI: without it nothing is run and the exit code is 0.
+set -eu
+cd "$(dirname "$0")/.."
+out=build/examples
+venv=$out/venv
+traces=${1:-testdata/dp_moe_4rank}
+
+python=${PYTHON:-python3}
+if ! "$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+	echo "examples: skipped: no Python 3.11 or later with venv ($python)"
+	exit 0
+fi
+mkdir -p "$out"
+if ! cmp -s examples/requirements.txt "$venv/requirements.txt"; then
+	rm -rf "$venv"
+	"$python" -m venv "$venv"
+	if ! "$venv/bin/pip" install --quiet --disable-pip-version-check -r examples/requirements.txt 2>"$out/pip.log"; then
+		rm -rf "$venv"
+		echo "examples: skipped: the packages of examples/requirements.txt can't be installed, is PyPI out of reach? See $out/pip.log"
+		exit 0
+	fi
+	cp examples/requirements.txt "$venv/requirements.txt"
+fi
+
+mixdown=${MIXDOWN:-bin/mixdown}
+if [ ! -x "$mixdown" ]; then
+	echo "examples: $mixdown is not built: run make build" >&2
+	exit 1
+fi
+"$mixdown" --quiet analyze "$traces" --format json --no-critical --parquet "$out/tables" --arrow "$out/tables.arrow" \
+	--perfetto "$out/run.pftrace" --chrome "$out/run.json" --pprof "$out/run.pb.gz" --markdown "$out/report.md" >"$out/report.json"
+
+MIXDOWN_TABLES=$(cd "$out/tables" && pwd)
+export MIXDOWN_TABLES
+for notebook in duckdb polars; do
+	result=examples/$notebook.ipynb
+	[ $# -eq 0 ] || result=$out/$notebook.ipynb
+	"$venv/bin/python" examples/execute.py "examples/$notebook.ipynb" "$result"
+	echo "$result: executed"
+done
+"$venv/bin/python" analyze/export/check_readers.py "$out"
