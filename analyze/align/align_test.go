@@ -128,8 +128,7 @@ func TestKnownClocks(t *testing.T) {
 				c.opts.Seed, c.opts.Clocks = seed, randomClocks(c.opts.Ranks, c.perHost, seed)
 				run, m, truth := load(t, c.opts)
 				wrong, missed := wrongMatches(run, m, truth)
-				// Without ids, order alone can't always tell which event is missing.
-				if len(wrong)+missed > 0 && (c.opts.DropShare == 0 || c.opts.Generation == synthetic.CommSeq) {
+				if len(wrong)+missed > 0 {
 					t.Errorf("seed %d: %d wrong matches, %d missed", seed, len(wrong), missed)
 				}
 				res := align.Estimate(run, m)

@@ -10,6 +10,7 @@ type signature struct {
 	op    comm.Op
 	dtype comm.DType
 	count int64
+	step  int // in which it was issued, where all members have the same steps
 }
 
 func signatureOf(op *comm.Operation) signature {

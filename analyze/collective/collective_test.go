@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,39 @@ func TestWindowsThatStartAtDifferentCollectives(t *testing.T) {
 	if len(m.Collectives) != 3 || len(m.Unmatched) != 3 {
 		t.Errorf("%d matched, %d not; want 3 and 3", len(m.Collectives), len(m.Unmatched))
 	}
+}
+
+// TestStepsBoundWhatAMissingEventCosts: of equal collectives without numbers,
+// nothing but the steps tells which one is missing.
+func TestStepsBoundWhatAMissingEventCosts(t *testing.T) {
+	r := run([]int64{1, 1, 1, 1, 1, 1}, []int64{1, 1, 1, 1, 1, 1})
+	for _, rank := range r.Ranks {
+		for i := range rank.Operations {
+			rank.Operations[i].Issued = rank.Operations[i].Start
+		}
+		for n := range 3 {
+			rank.Steps = append(rank.Steps, trace.Step{Number: n, Start: int64(2000 * n), End: int64(2000*n + 1999)})
+		}
+	}
+	ops := &r.Ranks[1].Operations
+	*ops = slices.Delete(*ops, 0, 1)
+	check := func(wrong int) {
+		t.Helper()
+		m := collective.Match(r)
+		got := 0
+		for _, c := range m.Collectives {
+			a, b := &r.Ranks[0].Operations[c.Members[0].Operation], &r.Ranks[1].Operations[c.Members[1].Operation]
+			if a.Index != b.Index {
+				got++
+			}
+		}
+		if len(m.Collectives) != 5 || len(m.Unmatched) != 1 || got != wrong {
+			t.Errorf("%d matched, %d not, %d wrong; want 5, 1, %d", len(m.Collectives), len(m.Unmatched), got, wrong)
+		}
+	}
+	check(1) // which of the two of the first step is missing nobody can tell
+	r.Ranks[1].Steps[0].Number = 7
+	check(5) // other steps: order alone
 }
 
 func TestSequenceNumbersDecideWherePresent(t *testing.T) {

@@ -162,6 +162,7 @@ func (m *Matching) pairUp(run *trace.Run, g int, members []int, sequences [][]in
 			reference = k
 		}
 	}
+	steps := sameSteps(run, members)
 	signatures := make([][]signature, len(members))
 	for k, r := range members {
 		signatures[k] = make([]signature, len(sequences[k]))
@@ -172,6 +173,8 @@ func (m *Matching) pairUp(run *trace.Run, g int, members []int, sequences [][]in
 				signatures[k][n] = signature{op: "comms id", count: int64(op.CommsID)}
 			} else if op.SeqKnown {
 				signatures[k][n].count = op.Seq
+			} else if steps {
+				signatures[k][n].step = stepAt(run.Ranks[r], op.Issued)
 			}
 		}
 	}
