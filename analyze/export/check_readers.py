@@ -8,6 +8,7 @@ whether pyarrow, DuckDB, Polars, pandas and Perfetto's own protobufs agree with
 the description in tables.json and with the JSON report.
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -59,12 +60,20 @@ def check_pyarrow(root, suffix, fmt):
             check_schema(f, schema, t, bool(t["partitioned_by"]))
             check(meta[b"mixdown.table"].decode() == t["name"], f"{f}: metadata {meta}")
             check(meta[b"mixdown.schema_version"] == b"1", f"{f}: no schema version")
+            check_source(f, meta)
         data = ds.dataset(root / t["name"], format=fmt, partitioning="hive" if t["partitioned_by"] else None).to_table()
         data.validate(full=True)
         check(data.num_rows == t["rows"], f"{t['name']}: {data.num_rows} rows, described {t['rows']}")
         rows[t["name"]] = data
     print(f"pyarrow {pa.__version__}: {fmt}: {len(rows)} tables, {sum(t.num_rows for t in rows.values())} rows, types and nulls as described")
     return rows
+
+
+def check_source(name, meta):
+    """A table of one rank names the trace it comes from, and its checksum."""
+    source, checksum = meta.get(b"mixdown.source"), meta.get(b"mixdown.source_sha256")
+    if source and pathlib.Path(source.decode()).is_file():
+        check(checksum and checksum.decode() == hashlib.sha256(pathlib.Path(source.decode()).read_bytes()).hexdigest(), f"{name}: checksum of {source}")
 
 
 def check_report(tables, report):

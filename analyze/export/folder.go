@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"mixdown/analyze/overlap"
 )
@@ -58,6 +61,9 @@ func (w *tableWriter) all() error {
 		meta := w.metadata(layout.name)
 		meta["mixdown.rank"] = strconv.Itoa(rank.Rank)
 		meta["mixdown.source"] = valid(rank.Source)
+		if sum := w.Checksums[rank.Rank]; sum != "" {
+			meta["mixdown.source_sha256"] = sum
+		}
 		if c := w.Clocks.Clocks[r]; c.Matches > 0 {
 			meta["mixdown.clock_residual_ns"] = strconv.FormatInt(c.Residual, 10)
 			meta["mixdown.clock_offset_ns"] = strconv.FormatInt(c.Offset, 10)
@@ -117,9 +123,23 @@ func (w *tableWriter) metadata(table string) map[string]string {
 		"mixdown.clocks_applied":    strconv.FormatBool(w.Clocks.Applied),
 		"mixdown.clocks_comparable": strconv.FormatBool(w.Clocks.Connected),
 		"mixdown.clocks_reason":     valid(w.Clocks.Reason),
+		"mixdown.diagnostics":       w.faults(),
 	}
 	if r, ok := w.residual(); ok {
 		m["mixdown.alignment_residual_ns"] = strconv.FormatInt(r, 10)
 	}
 	return m
+}
+
+// faults sums up the diagnostics of all ranks: "code=count, code=count".
+func (w *tableWriter) faults() string {
+	counts := map[string]int64{}
+	for _, d := range w.Analysis.Diagnostics {
+		counts[d.Code] += d.Count
+	}
+	var list []string
+	for _, code := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, code+"="+strconv.FormatInt(counts[code], 10))
+	}
+	return strings.Join(list, ", ")
 }

@@ -21,6 +21,10 @@ type Input struct {
 	Clocks   *align.Result
 	Analysis *report.Analysis
 	Tool     string // program and version, for the files' metadata
+
+	// Checksums are those of the ranks' traces, SHA-256 in hex; a rank that is not
+	// in it has none that is known.
+	Checksums map[int]string
 }
 
 // operation is one communication of one rank with what the analysis knows of it.

@@ -185,7 +185,7 @@ func readParquet(t *testing.T, name string) map[string][]string {
 	}
 	defer r.Close()
 	meta := r.MetaData().KeyValueMetadata()
-	for _, key := range []string{"mixdown.schema_version", "mixdown.table", "mixdown.clocks_reason", "ARROW:schema"} {
+	for _, key := range []string{"mixdown.schema_version", "mixdown.table", "mixdown.clocks_reason", "mixdown.diagnostics", "ARROW:schema"} {
 		if meta.FindValue(key) == nil {
 			t.Errorf("%s: no metadata %s", name, key)
 		}

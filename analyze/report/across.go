@@ -2,8 +2,7 @@ package report
 
 import (
 	"fmt"
-	"strings"
-	"text/tabwriter"
+	"strconv"
 
 	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
@@ -93,32 +92,31 @@ func describeStragglers(r *straggler.Report, m *collective.Matching) Stragglers 
 // shownStragglers is how many ranks the text names.
 const shownStragglers = 5
 
-func (a *Analysis) writeStragglers(b *strings.Builder) {
+func (a *Analysis) writeStragglers(p *Page) {
 	if len(a.Ranks) < 2 {
 		return
 	}
 	c := a.Clocks
-	fmt.Fprintf(b, "\nClocks: %s", Printable(c.Reason))
+	clocks := "Clocks: " + Printable(c.Reason)
 	if c.Remaining != nil {
-		fmt.Fprintf(b, " (ends of collectives lie %s apart", Duration(*c.Spread))
+		clocks += fmt.Sprintf(" (ends of collectives lie %s apart", Duration(*c.Spread))
 		if c.Applied {
-			fmt.Fprintf(b, ", %s after the correction", Duration(*c.Remaining))
+			clocks += fmt.Sprintf(", %s after the correction", Duration(*c.Remaining))
 		}
-		b.WriteString(")")
+		clocks += ")"
 	}
-	b.WriteString("\n")
+	p.Headingf("%s", clocks)
 	if a.Stragglers.Attributed == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\nStragglers: of %s that ranks waited in %d collectives, %s was for one rank alone\n",
+	p.Headingf("Stragglers: of %s that ranks waited in %d collectives, %s was for one rank alone",
 		Duration(a.Stragglers.Wait), a.Stragglers.Judged, Duration(a.Stragglers.Attributed))
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "rank\tothers waited for it\tof that inherited\tin collectives\tit waited\t")
+	g := NewGrid(Column{Head: "rank"}, Column{Head: "others waited for it"}, Column{Head: "of that inherited"}, Column{Head: "in collectives"}, Column{Head: "it waited"})
 	for i, r := range a.Stragglers.Ranks {
 		if i == shownStragglers || r.Caused == 0 {
 			break
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\t\n", r.Rank, Duration(r.Caused), Duration(r.Inherited), r.Count, Duration(r.Waited))
+		g.Row(strconv.Itoa(r.Rank), Duration(r.Caused), Duration(r.Inherited), strconv.Itoa(r.Count), Duration(r.Waited))
 	}
-	t.Flush()
+	p.Grid(g)
 }

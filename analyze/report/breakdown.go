@@ -2,8 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strings"
-	"text/tabwriter"
 
 	"mixdown/analyze/breakdown"
 )
@@ -45,28 +43,34 @@ func stepTime(name string, dur int64, t breakdown.Times) StepTime {
 }
 
 // writeBreakdown shows communication by phase and the times of each step.
-func (a *Analysis) writeBreakdown(b *strings.Builder) {
+func (a *Analysis) writeBreakdown(p *Page, opts TextOptions) {
 	if a.phases == nil {
 		return
 	}
-	b.WriteString("\nCommunication by phase (times summed over ranks and steps)\n")
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "group\top\tphase\tcount\ttotal\texposed\thidden\t")
-	for _, r := range a.phases {
+	p.Headingf("Communication by phase (times summed over ranks and steps)")
+	g := NewGrid(Column{"group", Names}, Column{"op", Names}, Column{Head: "phase"}, Column{Head: "count"}, Column{Head: "total"}, Column{Head: "exposed"}, Column{"hidden", Spare})
+	for _, r := range a.phases[:opts.limit(len(a.phases))] {
 		phase := r.Phase.String()
 		if phase == "" {
 			phase = "?"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t\n", Printable(r.GroupLabel()), r.Op, phase, r.Count, Duration(r.Total), Duration(r.Exposed), Duration(r.Hidden))
+		g.Row(Printable(r.GroupLabel()), Printable(string(r.Op)), phase, fmt.Sprint(r.Count), Duration(r.Total), Duration(r.Exposed), Duration(r.Hidden))
 	}
-	t.Flush()
-	b.WriteString("\nTime of each step\n")
-	t = tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "rank\tstep\tlasts\tcompute\tcomm\texposed\tmemory\tidle\t")
+	p.Grid(g)
+	p.more(len(a.phases)-opts.limit(len(a.phases)), "rows")
+	p.Headingf("Time of each step")
+	g = NewGrid(Column{Head: "rank"}, Column{"step", Names}, Column{Head: "lasts"}, Column{Head: "compute"}, Column{Head: "comm"}, Column{Head: "exposed"}, Column{Head: "memory"}, Column{Head: "idle"})
+	total := 0
 	for _, r := range a.StepsByRank {
-		for _, s := range r.Steps {
-			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Rank, Printable(s.Step), Duration(s.Dur), Duration(s.Compute), Duration(s.Comm), Duration(s.Exposed), Duration(s.Memory), Duration(s.Idle))
+		total += len(r.Steps)
+	}
+	left := opts.limit(total)
+	for _, r := range a.StepsByRank {
+		for _, s := range r.Steps[:min(left, len(r.Steps))] {
+			left--
+			g.Row(fmt.Sprint(r.Rank), Printable(s.Step), Duration(s.Dur), Duration(s.Compute), Duration(s.Comm), Duration(s.Exposed), Duration(s.Memory), Duration(s.Idle))
 		}
 	}
-	t.Flush()
+	p.Grid(g)
+	p.more(total-opts.limit(total), "rows")
 }

@@ -43,26 +43,47 @@ func summarize(r *critical.Result) *CriticalPath {
 const shownGains = 4
 
 // writeText says it in a few lines.
-func (c *CriticalPath) writeText(b *strings.Builder) {
+func (c *CriticalPath) writeText(p *Page) {
 	step := c.Step
 	if step == "" {
 		step = "the whole trace"
 	}
-	fmt.Fprintf(b, "\nWhat bounds %s, %s from the first rank's start to the last one's end\n  %s\n", Printable(step), Duration(c.StepNS), Printable(c.Bound.Text))
-	fmt.Fprintf(b, "  on the critical path: ")
-	for i, k := range c.ByKind {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(b, "%s %s", k.Kind, Duration(k.NS))
+	p.Headingf("What bounds %s, %s from the first rank's start to the last one's end", Printable(step), Duration(c.StepNS))
+	p.Linef("  %s", Printable(c.Bound.Text))
+	var kinds []string
+	for _, k := range c.ByKind {
+		kinds = append(kinds, fmt.Sprintf("%s %s", k.Kind, Duration(k.NS)))
 	}
-	fmt.Fprintf(b, "\n  %s\n", GainText(c.Free, c.FreeByOp))
+	p.List("  on the critical path:", kinds)
+	p.Linef("  %s", freeText(c.Free))
+	if alone := aloneTexts(c.Free, c.FreeByOp); len(alone) > 0 {
+		alone[0] = "(" + alone[0]
+		alone[len(alone)-1] += ")"
+		p.List("    ", alone)
+	}
 }
 
 // GainText words the upper bound on what other communication could give.
 func GainText(free critical.Gain, byOp []critical.Gain) string {
+	text := freeText(free)
+	if alone := aloneTexts(free, byOp); len(alone) > 0 {
+		text += "\n    (" + strings.Join(alone, ", ") + ")"
+	}
+	return text
+}
+
+// freeText is the bound for all communication together.
+func freeText(free critical.Gain) string {
 	if free.Speedup == nil {
 		return "if no communication took time to transfer, nothing else would be left of the step"
+	}
+	return fmt.Sprintf("if no communication took time to transfer, the step would be %.3fx faster at most", *free.Speedup)
+}
+
+// aloneTexts are the bounds for single operations, which need one for all.
+func aloneTexts(free critical.Gain, byOp []critical.Gain) []string {
+	if free.Speedup == nil {
+		return nil
 	}
 	var alone []string
 	for _, g := range byOp {
@@ -70,9 +91,5 @@ func GainText(free critical.Gain, byOp []critical.Gain) string {
 			alone = append(alone, fmt.Sprintf("%s alone %.3fx", *g.Op, *g.Speedup))
 		}
 	}
-	text := fmt.Sprintf("if no communication took time to transfer, the step would be %.3fx faster at most", *free.Speedup)
-	if len(alone) > 0 {
-		text += "\n    (" + strings.Join(alone, ", ") + ")"
-	}
-	return text
+	return alone
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,17 +24,23 @@ func Duration(ns int64) string {
 	}
 }
 
-// Size writes bytes with binary units.
+// Size writes bytes with binary units: "96 KiB", "16.2 KiB".
 func Size(n int64) string {
 	switch {
 	case n < 1<<10:
 		return fmt.Sprintf("%d B", n)
 	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+		return decimal(float64(n)/(1<<10), 1) + " KiB"
 	case n < 1<<30:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+		return decimal(float64(n)/(1<<20), 1) + " MiB"
 	}
-	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+	return decimal(float64(n)/(1<<30), 2) + " GiB"
+}
+
+// decimal writes a number with that many digits after the point, without those at
+// its end that are zeros: sizes are whole more often than not.
+func decimal(f float64, digits int) string {
+	return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(f, 'f', digits, 64), "0"), ".")
 }
 
 // Ranges writes sorted numbers with runs drawn together: "0-3, 7".

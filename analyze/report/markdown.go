@@ -96,27 +96,23 @@ func (a *Analysis) markdownStragglers(b *strings.Builder) {
 }
 
 func (a *Analysis) markdownCommunication(b *strings.Builder, opts TextOptions) {
-	rows := opts.Rows
-	if rows == 0 {
-		rows = DefaultRows
-	}
 	if len(a.Communication) == 0 {
 		b.WriteString("\n## Communication\n\nNo communication in these traces.\n")
 		return
 	}
 	t := newMarkdownTable(b, "Communication", "Times are summed over ranks; wait is until the last rank arrived.",
 		"group:", "op:", "dtype:", "in", "out", "ranks", "count", "total", "exposed", "wait", "transfer", "busbw GB/s")
-	for i, c := range a.Communication {
-		if rows > 0 && i == rows {
-			fmt.Fprintf(b, "\n%d more rows are left out.\n", len(a.Communication)-rows)
-			break
-		}
+	rows := opts.limit(len(a.Communication))
+	for _, c := range a.Communication[:rows] {
 		op := escaped(string(c.Op))
 		if c.Splits != nil && *c.Splits == SplitsEstimated {
 			op += " (splits estimated)"
 		}
 		t.row(escaped(c.Group), op, escaped(text(c.DType)), sizeOf(c.InBytes), sizeOf(c.OutBytes), number(c.Ranks), strconv.Itoa(c.Count),
 			Duration(c.Total), Duration(c.Exposed), durationOf(c.Wait), durationOf(c.Transfer), bandwidth(c.BusBW))
+	}
+	if more := len(a.Communication) - rows; more > 0 {
+		fmt.Fprintf(b, "\n%d more rows are left out.\n", more)
 	}
 }
 

@@ -1,119 +1,133 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 )
 
-// TextOptions of the text form. The zero value shows everything that fits.
+// TextOptions of the text form. The zero value is a page that fits PageWidth.
 type TextOptions struct {
-	// Rows of the communication table; 0 means DefaultRows, negative all.
+	// Rows of every table; 0 means DefaultRows, negative all.
 	Rows int
+	// Wide shows all columns and whole names, in lines of any length.
+	Wide bool
 }
 
-// DefaultRows is how many rows of the communication table text shows.
+// DefaultRows is how many rows of every table text shows.
 const DefaultRows = 25
+
+// limit returns how many of n rows to show.
+func (o TextOptions) limit(n int) int {
+	switch {
+	case o.Rows == 0:
+		return min(n, DefaultRows)
+	case o.Rows < 0:
+		return n
+	}
+	return min(n, o.Rows)
+}
+
+// shownSteps is how many steps the head of the text names.
+const shownSteps = 8
 
 // WriteText writes the analysis for people.
 func (a *Analysis) WriteText(w io.Writer, opts TextOptions) error {
-	var b strings.Builder
-	a.writeHeader(&b)
+	p := NewPage(opts.Wide)
+	a.writeHeader(p)
 	if a.CriticalPath != nil {
-		a.CriticalPath.writeText(&b)
+		a.CriticalPath.writeText(p)
 	}
-	a.writeRanks(&b)
-	a.writeStragglers(&b)
-	a.writeCommunication(&b, opts)
-	a.writeBreakdown(&b)
-	a.writeDiagnostics(&b)
-	_, err := io.WriteString(w, b.String())
+	a.writeRanks(p, opts)
+	a.writeStragglers(p)
+	a.writeCommunication(p, opts)
+	a.writeBreakdown(p, opts)
+	p.Diagnostics(a.Diagnostics)
+	_, err := io.WriteString(w, p.String())
 	return err
 }
 
-func (a *Analysis) writeHeader(b *strings.Builder) {
-	fmt.Fprintf(b, "%d of %d ranks", len(a.Run.RanksPresent), a.Run.WorldSize)
+func (a *Analysis) writeHeader(p *Page) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d ranks", len(a.Run.RanksPresent), a.Run.WorldSize)
 	if n := len(a.Run.RanksMissing); n > 0 {
-		fmt.Fprintf(b, " (missing: %s)", Ranges(a.Run.RanksMissing))
+		fmt.Fprintf(&b, " (missing: %s)", Ranges(a.Run.RanksMissing))
 	}
 	if a.Run.Backend != "" {
-		fmt.Fprintf(b, ", backend %s", Printable(a.Run.Backend))
+		fmt.Fprintf(&b, ", backend %s", Printable(a.Run.Backend))
 	}
-	fmt.Fprintf(b, ", %d collectives matched on all their ranks", a.Matched)
+	fmt.Fprintf(&b, ", %d collectives matched on all their ranks", a.Matched)
 	if a.Unmatched > 0 {
-		fmt.Fprintf(b, ", %d operations not matched", a.Unmatched)
+		fmt.Fprintf(&b, ", %d operations not matched", a.Unmatched)
 	}
-	b.WriteString("\n")
-	if len(a.Run.Steps) > 0 {
-		b.WriteString("steps: ")
-		for i, s := range a.Run.Steps {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			if i == 8 {
-				fmt.Fprintf(b, "... (%d in all)", len(a.Run.Steps))
-				break
-			}
-			fmt.Fprintf(b, "%s %s", Printable(s.Name), Duration(s.Dur))
+	p.Linef("%s", b.String())
+	if len(a.Run.Steps) == 0 {
+		return
+	}
+	var steps []string
+	for i, s := range a.Run.Steps {
+		if i == shownSteps {
+			steps = append(steps, fmt.Sprintf("... (%d in all)", len(a.Run.Steps)))
+			break
 		}
-		b.WriteString("\n")
+		steps = append(steps, fmt.Sprintf("%s %s", Printable(s.Name), Duration(s.Dur)))
 	}
+	p.List("steps:", steps)
 }
 
-func (a *Analysis) writeRanks(b *strings.Builder) {
-	b.WriteString("\nTime of each rank (unions of intervals; exposed = communication that no computation covers)\n")
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "rank\tspan\tcompute\tcomm\texposed\thidden\tmemory\tidle\texposed/span\t")
-	for _, r := range a.Ranks {
+// writeRanks shows, where there are too many, those with the most exposed
+// communication.
+func (a *Analysis) writeRanks(p *Page, opts TextOptions) {
+	ranks := a.Ranks
+	shown := opts.limit(len(ranks))
+	if shown < len(ranks) {
+		ranks = slices.Clone(ranks)
+		slices.SortStableFunc(ranks, func(x, y Rank) int { return cmp.Compare(y.Time.Exposed, x.Time.Exposed) })
+		ranks = ranks[:shown]
+		slices.SortFunc(ranks, func(x, y Rank) int { return cmp.Compare(x.Rank, y.Rank) })
+	}
+	p.Headingf("Time of each rank (unions of intervals; exposed = communication that no computation covers)")
+	g := NewGrid(Column{Head: "rank"}, Column{Head: "span"}, Column{Head: "compute"}, Column{Head: "comm"}, Column{Head: "exposed"},
+		Column{"hidden", Spare}, Column{Head: "memory"}, Column{Head: "idle"}, Column{Head: "exposed/span"})
+	for _, r := range ranks {
 		share := "-"
 		if r.Time.Span > 0 {
 			share = fmt.Sprintf("%.1f %%", 100*float64(r.Time.Exposed)/float64(r.Time.Span))
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Rank, Duration(r.Time.Span), Duration(r.Time.Compute), Duration(r.Time.Comm),
-			Duration(r.Time.Exposed), Duration(r.Time.Hidden), Duration(r.Time.Memory), Duration(r.Time.Idle), share)
+		g.Row(strconv.Itoa(r.Rank), Duration(r.Time.Span), Duration(r.Time.Compute), Duration(r.Time.Comm), Duration(r.Time.Exposed),
+			Duration(r.Time.Hidden), Duration(r.Time.Memory), Duration(r.Time.Idle), share)
 	}
-	t.Flush()
+	p.Grid(g)
+	p.more(len(a.Ranks)-shown, "ranks, with less exposed communication")
 }
 
-func (a *Analysis) writeCommunication(b *strings.Builder, opts TextOptions) {
-	rows := opts.Rows
-	if rows == 0 {
-		rows = DefaultRows
-	}
+func (a *Analysis) writeCommunication(p *Page, opts TextOptions) {
+	rows := opts.limit(len(a.Communication))
 	if len(a.Communication) == 0 {
-		b.WriteString("\nNo communication in these traces.\n")
+		p.Headingf("No communication in these traces.")
 		return
 	}
-	b.WriteString("\nCommunication (times summed over ranks; wait = until the last rank arrived)\n")
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "group\top\tdtype\tin\tout\tranks\tcount\ttotal\texposed\twait\ttransfer\tbusbw GB/s\t")
-	for i, c := range a.Communication {
-		if rows > 0 && i == rows {
-			break
-		}
-		op := string(c.Op)
+	p.Headingf("Communication (times summed over ranks; wait = until the last rank arrived; busbw in GB/s)")
+	g := NewGrid(Column{"group", Names}, Column{"op", Names}, Column{"dtype", Detail}, Column{Head: "in"}, Column{Head: "out"}, Column{"ranks", Detail},
+		Column{Head: "count"}, Column{"total", Detail}, Column{Head: "exposed"}, Column{Head: "wait"}, Column{Head: "transfer"}, Column{Head: "busbw"})
+	estimated := false
+	for _, c := range a.Communication[:rows] {
+		op := Printable(string(c.Op))
 		if c.Splits != nil && *c.Splits == SplitsEstimated {
-			op += " (splits estimated)"
+			estimated = true
+			op += p.pick("*", " (splits estimated)")
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t\n", Printable(c.Group), op, text(c.DType), sizeOf(c.InBytes), sizeOf(c.OutBytes),
-			number(c.Ranks), c.Count, Duration(c.Total), Duration(c.Exposed), durationOf(c.Wait), durationOf(c.Transfer), bandwidth(c.BusBW))
+		g.Row(Printable(c.Group), op, Printable(text(c.DType)), sizeOf(c.InBytes), sizeOf(c.OutBytes), number(c.Ranks), strconv.Itoa(c.Count), Duration(c.Total),
+			Duration(c.Exposed), durationOf(c.Wait), durationOf(c.Transfer), p.pick(roughBandwidth(c.BusBW), bandwidth(c.BusBW)))
 	}
-	t.Flush()
-	if rows > 0 && len(a.Communication) > rows {
-		fmt.Fprintf(b, "... and %d more rows (--rows -1 shows all)\n", len(a.Communication)-rows)
+	p.Grid(g)
+	if estimated && !p.wide {
+		p.Linef("* splits estimated from the totals of all members")
 	}
-}
-
-func (a *Analysis) writeDiagnostics(b *strings.Builder) {
-	if len(a.Diagnostics) == 0 {
-		return
-	}
-	b.WriteString("\nDiagnostics\n")
-	for _, d := range a.Diagnostics {
-		fmt.Fprintf(b, "  %s\n", d)
-	}
+	p.more(len(a.Communication)-rows, "rows")
 }
 
 // String is a diagnostic's line.
@@ -166,4 +180,12 @@ func bandwidth(f *float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.3g", *f)
+}
+
+// roughBandwidth has no more digits than a reader compares.
+func roughBandwidth(f *float64) string {
+	if f != nil && *f > 0 && *f < 0.001 {
+		return "<0.001"
+	}
+	return bandwidth(f)
 }

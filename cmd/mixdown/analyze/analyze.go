@@ -20,6 +20,7 @@ type Options struct {
 	Input   input.Options
 	Format  string
 	Rows    int
+	Wide    bool
 	Step    string
 
 	NoCritical bool
@@ -56,7 +57,8 @@ and listed at the end; see "mixdown help diagnostics".`,
 	}
 	opts.Input.AddFlags(cmd)
 	cli.FormatFlag(cmd, &opts.Format)
-	cmd.Flags().IntVar(&opts.Rows, "rows", report.DefaultRows, "rows of the communication table in text; negative shows all")
+	cmd.Flags().IntVar(&opts.Rows, "rows", report.DefaultRows, "rows of every table in text; negative shows all")
+	cmd.Flags().BoolVar(&opts.Wide, "wide", false, "show all columns and whole names in text, in lines of any length")
 	cmd.Flags().StringVar(&opts.Step, "step", "", "step of the critical path: its number, or all; default the step of median length")
 	cmd.Flags().BoolVar(&opts.Breakdown, "breakdown", false, "show communication by group, operation and phase, and the times of each step (always in JSON)")
 	cmd.Flags().BoolVar(&opts.NoCritical, "no-critical", false, "leave out the critical path, which takes time on large runs; a single rank never has it")
@@ -91,12 +93,12 @@ func Run(ctx context.Context, opts *Options) error {
 		enc.SetIndent("", " ")
 		err = enc.Encode(a)
 	} else {
-		err = a.WriteText(opts.Streams.Out, report.TextOptions{Rows: opts.Rows})
+		err = a.WriteText(opts.Streams.Out, report.TextOptions{Rows: opts.Rows, Wide: opts.Wide})
 	}
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
-	if err := opts.Export.Write(ctx, job, a, opts.Rows, opts.Streams); err != nil {
+	if err := opts.Export.Write(ctx, &opts.Input, job, a, opts.Rows, opts.Streams); err != nil {
 		return err
 	}
 	return opts.Input.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics)

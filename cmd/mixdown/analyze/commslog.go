@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 
 	"mixdown/analyze/report"
 	"mixdown/ingest/chrome"
@@ -67,7 +65,7 @@ func analyzeLog(opts *Options, notTrace error) (bool, error) {
 		enc.SetIndent("", " ")
 		err = enc.Encode(r)
 	} else {
-		err = r.writeText(opts.Streams.Out)
+		err = r.writeText(opts.Streams.Out, opts.Wide)
 	}
 	if err != nil {
 		return true, fmt.Errorf("write result: %w", err)
@@ -100,18 +98,18 @@ func describeLog(log *commslog.Log) *loggerReport {
 	return r
 }
 
-func (r *loggerReport) writeText(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: DeepSpeed's comms logger, %d tables, %d single calls\n", report.Printable(r.Source), len(r.Tables), r.Calls)
-	b.WriteString("A log has totals and no timeline: what overlapped, and who waited, is not in it.\n")
+func (r *loggerReport) writeText(w io.Writer, wide bool) error {
+	p := report.NewPage(wide)
+	p.Linef("%s: DeepSpeed's comms logger, %d tables, %d single calls", report.Printable(r.Source), len(r.Tables), r.Calls)
+	p.Linef("A log has totals and no timeline: what overlapped, and who waited, is not in it.")
 	for i, t := range r.Tables {
-		fmt.Fprintf(&b, "\ntable %d", i+1)
+		of := ""
 		if t.Rank != nil {
-			fmt.Fprintf(&b, " of rank %d", *t.Rank)
+			of = fmt.Sprintf(" of rank %d", *t.Rank)
 		}
-		b.WriteString("\n")
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(table, "operation\tsize\tcount\ttotal\taverage\t")
+		p.Headingf("table %d%s", i+1, of)
+		g := report.NewGrid(report.Column{Head: "operation", Kind: report.Names}, report.Column{Head: "size"},
+			report.Column{Head: "count"}, report.Column{Head: "total"}, report.Column{Head: "average"})
 		for _, row := range t.Rows {
 			size := report.Size(row.SizeLo)
 			if row.SizeHi != row.SizeLo {
@@ -121,16 +119,11 @@ func (r *loggerReport) writeText(w io.Writer) error {
 			if row.Total != nil {
 				total, avg = report.Duration(*row.Total), report.Duration(*row.Avg)
 			}
-			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t\n", report.Printable(row.Name), size, row.Count, total, avg)
+			g.Row(report.Printable(row.Name), size, fmt.Sprint(row.Count), total, avg)
 		}
-		table.Flush()
+		p.Grid(g)
 	}
-	if len(r.Diagnostics) > 0 {
-		b.WriteString("\nDiagnostics\n")
-		for _, d := range r.Diagnostics {
-			fmt.Fprintf(&b, "  %s\n", d)
-		}
-	}
-	_, err := io.WriteString(w, b.String())
+	p.Diagnostics(r.Diagnostics)
+	_, err := io.WriteString(w, p.String())
 	return err
 }

@@ -88,9 +88,16 @@ func (o *ExportOptions) Check() error {
 	return nil
 }
 
-// Write writes everything that the flags ask for.
-func (o *ExportOptions) Write(ctx context.Context, job *input.Job, a *report.Analysis, rows int, streams *cli.Streams) error {
+// Write writes everything that the flags ask for of the job that was read from
+// the input.
+func (o *ExportOptions) Write(ctx context.Context, from *input.Options, job *input.Job, a *report.Analysis, rows int, streams *cli.Streams) error {
 	in := &export.Input{Run: job.Run, Match: job.Match, Clocks: job.Clocks, Analysis: a, Tool: "mixdown " + version.String()}
+	if o.Parquet != "" || o.Arrow != "" {
+		var err error
+		if in.Checksums, err = from.Checksums(ctx, job.Run); err != nil {
+			return err
+		}
+	}
 	list := o.targets(in, rows)
 	progress := streams.NewProgress("writing")
 	defer progress.Done()
