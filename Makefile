@@ -34,26 +34,29 @@ demo: build
 	$(BIN)/mixdown analyze 'testdata/dp_moe_4rank/rank*.gz'
 	$(BIN)/mixdown replay 'testdata/dp_moe_4rank/rank*.gz' --iters 10 --mix '*=openmpi' --mix 'all_to_all=openmpi,all_to_allv=openmpi,*=gloo'
 
+# The notebooks of examples/ and other people's readers of what we write run after
+# the tests, where Python and PyPI are there.
 test: build
 	@if [ -n "$(MIXDOWN_CORPUS)" ]; then echo "corpus: $(MIXDOWN_CORPUS)"; \
 	else echo "corpus: none (MIXDOWN_CORPUS is not set): the tests that need it are skipped"; fi
 	$(GO) vet ./...
 	$(GO) test -timeout 30m ./...
+	examples/run.sh
 
 # Ratios against peers in the same run; it says which peer is missing.
 bench: build
 	$(GO) run ./bench/reading -mixdown $(BIN)/mixdown
+	$(GO) run ./bench/job -mixdown $(BIN)/mixdown
+	bench/hta/run.sh
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
 
-# Datasets and exports as pyarrow, pandas, DuckDB, Polars and Perfetto's protos
-# read them, in environments of their own; executes the notebooks.
+# Datasets as pyarrow and DuckDB read them, in an environment of their own.
 check-readers: build
 	python3 -m venv build/readers
 	build/readers/bin/pip install --quiet pyarrow duckdb
 	rm -rf build/readers/dataset
 	$(BIN)/mixdown ingest testdata/dp_moe_4rank/rank*.gz -o build/readers/dataset --quiet
 	build/readers/bin/python ingest/dataset/check_readers.py $(BIN)/mixdown build/readers/dataset
-	examples/run.sh
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"

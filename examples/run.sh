@@ -2,15 +2,21 @@
 # Makes the tables of a run, executes the notebooks on them, and reads all exports
 # with other people's readers (analyze/export/check_readers.py).
 #
-#   examples/run.sh [TRACES]     default: testdata/dp_moe_4rank
+#   examples/run.sh [TRACES]     default: testdata/dp_moe_4rank; notebooks as
+#                                executed go to build/examples
+#   examples/run.sh -update      and replace those in examples/
 #
-# The notebooks are executed in place, outputs included, when TRACES is the
-# default; those of other traces go to build/examples. Needs Python 3.11 or later
-# and, the first time, PyPI: without it nothing is run and the exit code is 0.
+# Needs Python 3.11 or later and, the first time, PyPI: without them nothing is
+# run and the exit code is 0.
 set -eu
 cd "$(dirname "$0")/.."
 out=build/examples
 venv=$out/venv
+update=
+if [ "${1:-}" = -update ]; then
+	update=yes
+	shift
+fi
 traces=${1:-testdata/dp_moe_4rank}
 
 python=${PYTHON:-python3}
@@ -41,8 +47,8 @@ fi
 MIXDOWN_TABLES=$(cd "$out/tables" && pwd)
 export MIXDOWN_TABLES
 for notebook in duckdb polars; do
-	result=examples/$notebook.ipynb
-	[ $# -eq 0 ] || result=$out/$notebook.ipynb
+	result=$out/$notebook.ipynb
+	[ -z "$update" ] || result=examples/$notebook.ipynb
 	"$venv/bin/python" examples/execute.py "examples/$notebook.ipynb" "$result"
 	echo "$result: executed"
 done

@@ -25,8 +25,13 @@ if command -v dpkg-query >/dev/null 2>&1; then
 	done
 fi
 
+# For the notebooks and readers of examples/run.sh, which does without them.
+optional=""
+python3 -c 'import ensurepip' >/dev/null 2>&1 || optional=" python3-venv"
+
 if [ -n "$missing" ]; then
 	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+		missing="$missing$optional"
 		echo "installing:$missing"
 		export DEBIAN_FRONTEND=noninteractive
 		apt-get update -qq || true # an unreachable extra source must not stop us

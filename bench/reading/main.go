@@ -14,6 +14,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"mixdown/bench/measure"
 )
 
 type options struct {
@@ -89,22 +91,22 @@ func run(o options) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		commands := []*command{{name: "mixdown analyze", args: append([]string{o.mixdown, "analyze", "--ranks-from", `rank(\d+)`}, packed...)}}
+		commands := []*measure.Command{{Name: "mixdown analyze", Args: append([]string{o.mixdown, "analyze", "--ranks-from", `rank(\d+)`}, packed...)}}
 		if c.files == 1 && igzip != "" {
-			commands = append(commands, &command{name: "igzip -dc", args: []string{igzip, "-dc", packed[0]}, bar: true})
+			commands = append(commands, &measure.Command{Name: "igzip -dc", Args: []string{igzip, "-dc", packed[0]}, Bar: true})
 		}
 		if c.files == 1 && walk != "" {
-			commands = append(commands, &command{name: "simdjson walk", args: []string{walk, plain}, bar: true})
+			commands = append(commands, &measure.Command{Name: "simdjson walk", Args: []string{walk, plain}, Bar: true})
 		}
 		if hta := filepath.Join(o.cache, "hta/bin/python"); c.name == "half" && exists(hta) {
-			commands = append(commands, &command{name: "HTA", args: []string{hta, "-c", htaScript, filepath.Dir(plain)}, once: true})
+			commands = append(commands, &measure.Command{Name: "HTA", Args: []string{hta, "-c", htaScript, filepath.Dir(plain)}, Once: true})
 		}
 		for round := range o.rounds {
 			for _, cmd := range commands {
-				if cmd.once && round > 0 {
+				if cmd.Once && round > 0 {
 					continue
 				}
-				if err := cmd.run(); err != nil {
+				if err := cmd.Run(); err != nil {
 					return err
 				}
 			}
