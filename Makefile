@@ -61,7 +61,7 @@ check-readers: build
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
-	sh -n scripts/*.sh examples/run.sh
+	sh -n scripts/*.sh examples/run.sh bench/hta/run.sh
 
 # Needs protoc, and protoc-gen-go of the version in go.mod.
 generate:
