@@ -22,7 +22,12 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func analyze(t *testing.T, set string) *report.Analysis {
 	t.Helper()
-	files, err := source.Find([]string{filepath.Join("../../testdata", set, "rank*.gz")}, source.Options{})
+	return analyzeFiles(t, filepath.Join("../../testdata", set, "rank*.gz"))
+}
+
+func analyzeFiles(t *testing.T, traces string) *report.Analysis {
+	t.Helper()
+	files, err := source.Find([]string{traces}, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +101,41 @@ func TestTotalsOfTheTable(t *testing.T) {
 	}
 	if rows < union || exposed < unionExposed {
 		t.Errorf("rows add up to %d (exposed %d), less than the ranks' unions %d (%d)", rows, exposed, union, unionExposed)
+	}
+}
+
+// TestDLRM: of the eight ranks of a real GPU job every collective is matched, the
+// clocks' residual is known, waiting and transfer add up, and the straggler is the
+// rank that the arrival times show: rank 7 is last in 5 of 8.
+func TestDLRM(t *testing.T) {
+	corpus := os.Getenv("MIXDOWN_CORPUS")
+	if corpus == "" {
+		t.Skip("MIXDOWN_CORPUS is not set: the traces this test reads are not part of the project")
+	}
+	a := analyzeFiles(t, filepath.Join(corpus, "param/dlrm_8rank/kineto"))
+	if a.Matched != 8 || a.Unmatched != 0 {
+		t.Errorf("%d matched, %d not; want 8 and none", a.Matched, a.Unmatched)
+	}
+	operations := 0
+	for _, c := range a.Communication {
+		operations += c.Count
+		if c.Wait == nil || *c.Wait+*c.Transfer != c.Total {
+			t.Errorf("%s: waiting and transfer are not known, or not the total %d", c.Op, c.Total)
+		}
+	}
+	if operations != 8*8 {
+		t.Errorf("%d operations in the table, want 64", operations)
+	}
+	if a.Clocks.Applied || a.Clocks.Spread == nil || *a.Clocks.Spread != 2500 {
+		t.Errorf("clocks: %+v; want 2500 ns apart and left alone", a.Clocks)
+	}
+	for _, r := range a.Clocks.Ranks {
+		if r.Residual <= 0 || r.Residual > 1250 {
+			t.Errorf("rank %d: residual %d ns", r.Rank, r.Residual)
+		}
+	}
+	if s := a.Stragglers.Ranks[0]; s.Rank != 7 || s.Count != 5 || s.Caused != 9163000 {
+		t.Errorf("first straggler: %+v", s)
 	}
 }
 
