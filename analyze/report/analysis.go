@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 
@@ -186,10 +187,12 @@ func Analyze(run *trace.Run, m *collective.Matching, opts Options) (*Analysis, e
 		if found != nil {
 			diags.Merge(found)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+			a.CriticalPath = summarize(result)
+		case !errors.Is(err, critical.ErrEmpty): // without work there is no path
 			return nil, err
 		}
-		a.CriticalPath = summarize(result)
 	}
 	a.Diagnostics = Diagnostics(&diags)
 	return a, nil
