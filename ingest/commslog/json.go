@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -130,8 +131,10 @@ func (log *Log) addJSON(d *jsonLog, at int64, room int) int {
 		t.WorldSize = *n
 	}
 	index := map[rowKey]int{}
-	for record, sizes := range d.Summary {
-		for key, j := range sizes {
+	for _, record := range slices.Sorted(maps.Keys(d.Summary)) { // the same examples in every run
+		sizes := d.Summary[record]
+		for _, key := range slices.Sorted(maps.Keys(sizes)) {
+			j := sizes[key]
 			r, ok := j.row(key)
 			if !ok || !log.nameJSON(&r, record, at) {
 				log.note(CodeBadRow, at, record+" "+key)
@@ -145,8 +148,10 @@ func (log *Log) addJSON(d *jsonLog, at int64, room int) int {
 			t.Rows = append(t.Rows, r)
 		}
 	}
-	for record, sizes := range d.Straggler {
-		for key, j := range sizes {
+	for _, record := range slices.Sorted(maps.Keys(d.Straggler)) { // the same examples in every run
+		sizes := d.Straggler[record]
+		for _, key := range slices.Sorted(maps.Keys(sizes)) {
+			j := sizes[key]
 			r, ok := j.row(key)
 			if !ok || !log.nameJSON(&r, record, at) {
 				log.note(CodeBadRow, at, record+" "+key)

@@ -2,6 +2,7 @@ package kineto
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -203,8 +204,8 @@ func (d *deviceComm) group(loose []int) []issued {
 		}
 		list = append(list, one)
 	}
-	for _, calls := range pending {
-		for _, c := range calls {
+	for _, thread := range slices.Sorted(maps.Keys(pending)) { // the example is the same in every run
+		for _, c := range pending[thread] {
 			rec := &d.nest.records[d.calls[c].outer()]
 			d.rd.diags.Addf("communication-without-kernel", diagnostic.NoRank, ev.Offset[rec.event],
 				"%s was called but no kernel of it is in the trace; it is left out", rank.Name(rec.event))

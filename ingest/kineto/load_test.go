@@ -226,6 +226,33 @@ func TestCommunicationWithoutItsOtherHalf(t *testing.T) {
 	}
 }
 
+// TestSameDiagnosticsEveryTime: of faults on several threads the example is that
+// of the same one in every run.
+func TestSameDiagnosticsEveryTime(t *testing.T) {
+	events := kernelEvents
+	for thread := range 8 {
+		events += fmt.Sprintf(`,
+{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":1,"tid":%d,"ts":10,"dur":20,"args":{"Collective name":"allreduce","dtype":"Float","In msg nelems":1,"Out msg nelems":1}}`, 50+thread)
+	}
+	first := ""
+	for range 20 {
+		run, err := loadFiles(t, map[string]string{"rank4.json": traceOf(``, events)}, kineto.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprint(run.Diagnostics.List())
+		if !has(run, "communication-without-kernel") {
+			t.Fatalf("the calls have no kernels, and the diagnostics are %s", got)
+		}
+		if first == "" {
+			first = got
+		}
+		if got != first {
+			t.Fatalf("%s\nand\n%s", first, got)
+		}
+	}
+}
+
 func has(run *trace.Run, code string) bool {
 	for _, d := range run.Diagnostics.List() {
 		if d.Code == code {
