@@ -174,7 +174,7 @@ func (m *Matching) pairUp(run *trace.Run, g int, members []int, sequences [][]in
 			} else if op.SeqKnown {
 				signatures[k][n].count = op.Seq
 			} else if steps {
-				signatures[k][n].step = stepAt(run.Ranks[r], op.Issued)
+				signatures[k][n].step = run.Ranks[r].StepsBegun(op.Issued)
 			}
 		}
 	}

@@ -1,10 +1,6 @@
 package collective
 
-import (
-	"sort"
-
-	"mixdown/ingest/trace"
-)
+import "mixdown/ingest/trace"
 
 // sameSteps reports whether all members were recorded during the same steps. Then
 // a collective is issued in the same step on all of them, for every rank runs the
@@ -24,10 +20,4 @@ func sameSteps(run *trace.Run, members []int) bool {
 		}
 	}
 	return true
-}
-
-// stepAt returns how many of the rank's steps, sorted by time, began by ts. What
-// lies between two steps counts as part of the first.
-func stepAt(rank *trace.Rank, ts int64) int {
-	return sort.Search(len(rank.Steps), func(i int) bool { return rank.Steps[i].Start > ts })
 }

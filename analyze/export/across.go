@@ -26,10 +26,6 @@ type collectiveRow struct {
 
 // collectiveRows lists the matched collectives by the first arrival.
 func (x *exporter) collectiveRows() []collectiveRow {
-	steps := make([]stepIndex, len(x.Run.Ranks))
-	for r, rank := range x.Run.Ranks {
-		steps[r] = newStepIndex(rank)
-	}
 	rows := make([]collectiveRow, 0, len(x.Match.Collectives))
 	for i := range x.Match.Collectives {
 		c := &x.Match.Collectives[i]
@@ -41,7 +37,7 @@ func (x *exporter) collectiveRows() []collectiveRow {
 				row.first, row.last, row.end = op.Start, op.Start, op.End
 				row.sized = op.SizeKnown && op.DType.Size() > 0
 				row.in, row.out, row.dtype = op.InBytes(), op.OutBytes(), op.DType
-				row.step = steps[at.Rank].at(op.Issued)
+				row.step = x.Run.Ranks[at.Rank].StepAt(op.Issued)
 				row.lastRank = x.Run.Ranks[at.Rank].Rank
 			}
 			row.sized = row.sized && op.SizeKnown && op.DType == row.dtype && op.InBytes() == row.in && op.OutBytes() == row.out

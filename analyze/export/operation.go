@@ -73,7 +73,6 @@ func newExporter(in *Input) *exporter {
 // add up to its table.
 func (x *exporter) operations(r int, activity overlap.Activity) []operation {
 	rank := x.Run.Ranks[r]
-	steps := newStepIndex(rank)
 	annotations := issuedWithin(rank)
 	list := make([]operation, len(rank.Operations))
 	for i := range rank.Operations {
@@ -81,7 +80,7 @@ func (x *exporter) operations(r int, activity overlap.Activity) []operation {
 		o := operation{Operation: op, number: i, kind: op.Op, match: -1, annotation: annotations[i]}
 		g := x.Match.GroupOf[r][op.Group]
 		o.group, o.label = &x.Match.Groups[g], x.labels[g]
-		o.step = steps.at(op.Issued)
+		o.step = rank.StepAt(op.Issued)
 		if op.Event >= 0 && op.Event < rank.Events.Len() {
 			o.phase = rank.Events.Phase[op.Event]
 		}
@@ -105,22 +104,6 @@ func (x *exporter) operations(r int, activity overlap.Activity) []operation {
 	}
 	slices.SortStableFunc(list, func(a, b operation) int { return cmp.Compare(a.Start, b.Start) })
 	return list
-}
-
-// stepIndex finds the step of a moment.
-type stepIndex []trace.Step
-
-func newStepIndex(rank *trace.Rank) stepIndex {
-	return slices.SortedStableFunc(slices.Values(rank.Steps), func(a, b trace.Step) int { return cmp.Compare(a.Start, b.Start) })
-}
-
-// at returns the name of the step that ran at t, "" when none did.
-func (s stepIndex) at(t int64) string {
-	i, _ := slices.BinarySearchFunc(s, t+1, func(step trace.Step, t int64) int { return cmp.Compare(step.Start, t) })
-	if i > 0 && t < s[i-1].End {
-		return s[i-1].Name
-	}
-	return ""
 }
 
 // issuedWithin names the innermost annotation of the program around the issue of

@@ -216,13 +216,7 @@ func (f *finder) remember(c *collective.Collective, i int, last collective.Membe
 // step is the training step in which a member was issued.
 func (f *finder) step(at collective.Member) string {
 	rank := f.run.Ranks[at.Rank]
-	issued := rank.Operations[at.Operation].Issued
-	for _, s := range rank.Steps {
-		if s.Start <= issued && issued < s.End {
-			return s.Name
-		}
-	}
-	return ""
+	return rank.StepAt(rank.Operations[at.Operation].Issued)
 }
 
 // sum makes the sums by source and rank, and ranks everything.

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"slices"
+	"sort"
 
 	"mixdown/ingest/comm"
 	"mixdown/ingest/diagnostic"
@@ -43,7 +44,7 @@ type Rank struct {
 	Operations []comm.Operation
 	Groups     []comm.Group
 	Waits      []Wait
-	Steps      []Step
+	Steps      []Step // by Start
 
 	// CPUOnly: the file has no device events, so what the CPU does is the computation.
 	CPUOnly   bool
@@ -87,4 +88,18 @@ func (r *Run) ByRank(rank int) *Rank {
 		return nil
 	}
 	return r.Ranks[i]
+}
+
+// StepsBegun is how many of the rank's steps began by ts, in ns.
+func (r *Rank) StepsBegun(ts int64) int {
+	return sort.Search(len(r.Steps), func(i int) bool { return r.Steps[i].Start > ts })
+}
+
+// StepAt returns the name of the step that ran at ts, in ns: of steps that overlap
+// the one that began last; "" when none did.
+func (r *Rank) StepAt(ts int64) string {
+	if n := r.StepsBegun(ts); n > 0 && ts < r.Steps[n-1].End {
+		return r.Steps[n-1].Name
+	}
+	return ""
 }
