@@ -45,18 +45,14 @@ test: build
 
 # Ratios against peers in the same run; it says which peer is missing.
 bench: build
+	bench/hta/run.sh
 	$(GO) run ./bench/reading -mixdown $(BIN)/mixdown
 	$(GO) run ./bench/job -mixdown $(BIN)/mixdown
-	bench/hta/run.sh
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
 
-# Datasets as pyarrow and DuckDB read them, in an environment of their own.
+# What other people's readers make of datasets and exports; a part of make test.
 check-readers: build
-	python3 -m venv build/readers
-	build/readers/bin/pip install --quiet pyarrow duckdb
-	rm -rf build/readers/dataset
-	$(BIN)/mixdown ingest testdata/dp_moe_4rank/rank*.gz -o build/readers/dataset --quiet
-	build/readers/bin/python ingest/dataset/check_readers.py $(BIN)/mixdown build/readers/dataset
+	examples/run.sh
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"

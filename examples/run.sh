@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes the tables of a run, executes the notebooks on them, and reads all exports
-# with other people's readers (analyze/export/check_readers.py).
+# and a dataset of the run with other people's readers (check_readers.py of
+# analyze/export and of ingest/dataset).
 #
 #   examples/run.sh [TRACES]     default: testdata/dp_moe_4rank; notebooks as
 #                                executed go to build/examples
@@ -53,3 +54,7 @@ for notebook in duckdb polars; do
 	echo "$result: executed"
 done
 "$venv/bin/python" analyze/export/check_readers.py "$out"
+
+rm -rf "$out/dataset"
+"$mixdown" --quiet ingest "$traces" -o "$out/dataset"
+"$venv/bin/python" ingest/dataset/check_readers.py "$mixdown" "$out/dataset"

@@ -88,10 +88,6 @@ func (g *Graph) Len() int { return len(g.kind) }
 // Edges is the number of dependencies.
 func (g *Graph) Edges() int { return len(g.deps) }
 
-// Backward is how many dependencies were rejected because the recorded times
-// contradict them.
-func (g *Graph) Backward() int { return g.backward }
-
 // Node returns node i.
 func (g *Graph) Node(i int) Node {
 	return Node{
@@ -110,10 +106,6 @@ func (g *Graph) Deps(i int) iter.Seq2[int, int64] {
 		}
 	}
 }
-
-// Order lists all nodes, each after those it depends on. The caller must not
-// change it.
-func (g *Graph) Order() []int32 { return g.order }
 
 // add makes a node that ends at end, in ns since the start of the step.
 func (g *Graph) add(kind NodeKind, rank int, begin, end int64) int32 {

@@ -98,7 +98,7 @@ func run(o options) error {
 		if c.files == 1 && walk != "" {
 			commands = append(commands, &measure.Command{Name: "simdjson walk", Args: []string{walk, plain}, Bar: true})
 		}
-		if hta := filepath.Join(o.cache, "hta/bin/python"); c.name == "half" && exists(hta) {
+		if hta := filepath.Join(o.cache, "hta/venv/bin/python"); c.name == "half" && exists(hta) {
 			commands = append(commands, &measure.Command{Name: "HTA", Args: []string{hta, "-c", htaScript, filepath.Dir(plain)}, Once: true})
 		}
 		for round := range o.rounds {
@@ -116,8 +116,8 @@ func run(o options) error {
 	return nil
 }
 
-// htaScript loads a folder of traces with Holistic Trace Analysis, where a
-// virtual environment with it lies in the cache folder.
+// htaScript loads a folder of traces with Holistic Trace Analysis, where
+// bench/hta/run.sh has made a virtual environment with it.
 const htaScript = `import sys
 from hta.trace_analysis import TraceAnalysis
 TraceAnalysis(trace_dir=sys.argv[1]).get_temporal_breakdown(visualize=False)`

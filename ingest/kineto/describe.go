@@ -17,7 +17,6 @@ type facts struct {
 	sized     bool
 	group     comm.Group
 	hasGroup  bool
-	ranks     []int
 	inSplits  []int64
 	outSplits []int64
 	hasSplits bool
