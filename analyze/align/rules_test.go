@@ -1,11 +1,9 @@
 package align_test
 
 import (
-	"context"
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,22 +12,14 @@ import (
 	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
 	"mixdown/ingest/comm"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/synthetic"
 	"mixdown/ingest/trace"
 )
 
 func read(t *testing.T, path string) (*trace.Run, *collective.Matching) {
 	t.Helper()
-	files, err := source.Find([]string{path}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := kinetotest.Load(t, path)
 	return run, collective.Match(run)
 }
 
@@ -281,10 +271,7 @@ func TestTestdata(t *testing.T) {
 
 // TestDLRM: a real run of 8 GPUs of one host.
 func TestDLRM(t *testing.T) {
-	corpus := os.Getenv("MIXDOWN_CORPUS")
-	if corpus == "" {
-		t.Skip("MIXDOWN_CORPUS is not set: the traces this test reads are not part of the project")
-	}
+	corpus := kinetotest.Corpus(t)
 	run, m := read(t, filepath.Join(corpus, "param/dlrm_8rank/kineto"))
 	res := align.Estimate(run, m)
 	untouched(t, res)

@@ -1,7 +1,6 @@
 package breakdown_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -14,8 +13,7 @@ import (
 	"mixdown/analyze/overlap"
 	"mixdown/analyze/report"
 	"mixdown/ingest/comm"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/synthetic"
 	"mixdown/ingest/trace"
 )
@@ -37,14 +35,7 @@ func prepare(run *trace.Run) job {
 
 func testdata(t *testing.T, set string) job {
 	t.Helper()
-	files, err := source.Find([]string{filepath.Join("../../testdata", set, "rank*.gz")}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := kinetotest.Load(t, filepath.Join("../../testdata", set, "rank*.gz"))
 	return prepare(run)
 }
 

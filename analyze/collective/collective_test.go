@@ -1,7 +1,6 @@
 package collective_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,8 +9,7 @@ import (
 
 	"mixdown/analyze/collective"
 	"mixdown/ingest/comm"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/trace"
 )
 
@@ -168,14 +166,7 @@ func TestTestdataIsMatchedWhole(t *testing.T) {
 		// 3 steps: an all_reduce; 8 micro-batches over 3 borders, both ways.
 		"pipeline_1f1b_4rank": {3, 3 * 8 * 3 * 2},
 	} {
-		files, err := source.Find([]string{"../../testdata/" + set + "/rank*.gz"}, source.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := kineto.Load(context.Background(), files, kineto.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := kinetotest.Load(t, "../../testdata/"+set+"/rank*.gz")
 		m := collective.Match(r)
 		if len(m.Collectives) != want.collectives || len(m.Pairs) != want.pairs || len(m.Unmatched) != 0 {
 			t.Errorf("%s: %d collectives, %d pairs, %d unmatched; want %d, %d, 0", set, len(m.Collectives), len(m.Pairs), len(m.Unmatched), want.collectives, want.pairs)

@@ -1,6 +1,7 @@
 package critical
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strings"
@@ -112,7 +113,7 @@ func (p *part) waitedFor(at, end int64, stream int64) []int32 {
 	}
 	// Only the one nearest to the return: the others ran on by chance.
 	if len(within) > 1 {
-		best := slices.MaxFunc(within, func(a, b int32) int { return compare(p.g.end[a], p.g.end[b]) })
+		best := slices.MaxFunc(within, func(a, b int32) int { return cmp.Compare(p.g.end[a], p.g.end[b]) })
 		within = []int32{best}
 	}
 	return within

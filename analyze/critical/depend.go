@@ -85,8 +85,8 @@ func (p *part) inferDependencies() {
 		byStart[i] = int32(i)
 	}
 	byEnd := slices.Clone(byStart)
-	slices.SortStableFunc(byStart, func(a, b int32) int { return compare(p.items[a].start, p.items[b].start) })
-	slices.SortStableFunc(byEnd, func(a, b int32) int { return compare(p.items[a].end, p.items[b].end) })
+	slices.SortStableFunc(byStart, func(a, b int32) int { return cmp.Compare(p.items[a].start, p.items[b].start) })
+	slices.SortStableFunc(byEnd, func(a, b int32) int { return cmp.Compare(p.items[a].end, p.items[b].end) })
 	anything, communication := none, none // what ended last
 	k := 0
 	for _, i := range byStart {

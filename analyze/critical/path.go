@@ -1,6 +1,7 @@
 package critical
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,10 +181,10 @@ func newHostNames(rank *trace.Rank) *hostNames {
 		}
 	}
 	slices.SortStableFunc(h.ops, func(a, b hostOp) int {
-		if c := compare(a.start, b.start); c != 0 {
+		if c := cmp.Compare(a.start, b.start); c != 0 {
 			return c
 		}
-		return compare(b.end, a.end) // the enclosing one first
+		return cmp.Compare(b.end, a.end) // the enclosing one first
 	})
 	outer := h.ops[:0]
 	for _, op := range h.ops {

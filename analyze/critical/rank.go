@@ -206,7 +206,7 @@ func (p *part) orderWorkers(operations []int) {
 		last[i] = -1
 	}
 	slices.SortStableFunc(operations, func(a, b int) int {
-		return compare(p.rank.Operations[a].Start, p.rank.Operations[b].Start)
+		return cmp.Compare(p.rank.Operations[a].Start, p.rank.Operations[b].Start)
 	})
 	for _, i := range operations {
 		linked := false

@@ -1,6 +1,7 @@
 package critical
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -65,7 +66,7 @@ func (g *Graph) chooseStep(want string) error {
 	}
 	pick := -1
 	if want == "" {
-		slices.SortStableFunc(steps, func(a, b stepOfAll) int { return compare(a.longest, b.longest) })
+		slices.SortStableFunc(steps, func(a, b stepOfAll) int { return cmp.Compare(a.longest, b.longest) })
 		pick = (len(steps) - 1) / 2
 	} else {
 		pick = slices.IndexFunc(steps, func(s stepOfAll) bool { return s.name == want || strconv.Itoa(s.number) == want })
@@ -127,14 +128,4 @@ func extent(rank *trace.Rank) Window {
 		}
 	}
 	return w
-}
-
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -1,37 +1,21 @@
 package critical_test
 
 import (
-	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"mixdown/analyze/collective"
 	"mixdown/analyze/critical"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/trace"
 )
-
-func load(t *testing.T, path string) *trace.Run {
-	t.Helper()
-	files, err := source.Find([]string{path}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
-}
 
 // checkSet analyses every step of a set, and the whole trace, and holds the
 // step's time against the trace's own events.
 func checkSet(t *testing.T, path string) map[string]*critical.Result {
 	t.Helper()
-	run := load(t, path)
+	run := kinetotest.Load(t, path)
 	match := collective.Match(run)
 	results := map[string]*critical.Result{}
 	for _, step := range append([]trace.Step{{Name: "all"}, {}}, run.Ranks[0].Steps...) {
@@ -89,10 +73,7 @@ func stepTime(run *trace.Run, name string) int64 {
 }
 
 func TestDLRM(t *testing.T) {
-	corpus := os.Getenv("MIXDOWN_CORPUS")
-	if corpus == "" {
-		t.Skip("MIXDOWN_CORPUS is not set: the traces this test reads are not part of the project")
-	}
+	corpus := kinetotest.Corpus(t)
 	r := checkSet(t, filepath.Join(corpus, "param/dlrm_8rank/kineto"))["ProfilerStep#10"]
 	if !r.ClocksAligned || r.Backward != 0 || r.StepNS != 20823*us || r.Bound.Rank != 7 {
 		t.Errorf("aligned %v, %d backward, step %d, bound %+v", r.ClocksAligned, r.Backward, r.StepNS, r.Bound)

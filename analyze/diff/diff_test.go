@@ -2,7 +2,6 @@ package diff_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -19,8 +18,7 @@ import (
 	"mixdown/analyze/collective"
 	"mixdown/analyze/diff"
 	"mixdown/ingest/comm"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/synthetic"
 	"mixdown/ingest/trace"
 )
@@ -37,14 +35,7 @@ func prepare(name string, run *trace.Run) diff.Input {
 
 func testdata(t *testing.T, set string) diff.Input {
 	t.Helper()
-	files, err := source.Find([]string{filepath.Join("../../testdata", set, "rank*.gz")}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := kinetotest.Load(t, filepath.Join("../../testdata", set, "rank*.gz"))
 	return prepare(set, run)
 }
 

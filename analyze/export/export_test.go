@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/pprof/profile"
 
 	"mixdown/analyze/align"
@@ -22,9 +23,8 @@ import (
 	"mixdown/analyze/report"
 	"mixdown/ingest/chrome"
 	"mixdown/ingest/comm"
-	"mixdown/ingest/kineto"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/perfetto"
-	"mixdown/ingest/source"
 	"mixdown/ingest/synthetic"
 	"mixdown/ingest/trace"
 )
@@ -46,14 +46,7 @@ func analyze(t testing.TB, run *trace.Run) *export.Input {
 
 func load(t testing.TB, set string) *export.Input {
 	t.Helper()
-	files, err := source.Find([]string{filepath.Join("../../testdata", set, "rank*.gz")}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := kinetotest.Load(t, filepath.Join("../../testdata", set, "rank*.gz"))
 	return analyze(t, run)
 }
 
@@ -214,7 +207,7 @@ func TestTimelinesReadBack(t *testing.T) {
 				t.Errorf("%s: perfetto: %v", name, d)
 			}
 		}
-		if diff := cmp.Diff(fromChrome, fromPerfetto, cmp.AllowUnexported(piece{})); diff != "" {
+		if diff := gocmp.Diff(fromChrome, fromPerfetto, gocmp.AllowUnexported(piece{})); diff != "" {
 			t.Errorf("%s: Chrome and Perfetto differ (-chrome +perfetto):\n%.3000s", name, diff)
 		}
 		checkCommunication(t, name, in, fromChrome)
@@ -267,19 +260,9 @@ func pieces(t *testing.T, next func() (*chrome.Event, error), pid, shift int64) 
 		list = append(list, p)
 	}
 	slices.SortFunc(list, func(a, b piece) int {
-		return strings.Compare(a.pid+a.cat+a.name+a.args, b.pid+b.cat+b.name+b.args)*4 + cmpInt(a.ts, b.ts)*2 + cmpInt(a.dur, b.dur)
+		return strings.Compare(a.pid+a.cat+a.name+a.args, b.pid+b.cat+b.name+b.args)*4 + cmp.Compare(a.ts, b.ts)*2 + cmp.Compare(a.dur, b.dur)
 	})
 	return list
-}
-
-func cmpInt(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // checkCommunication: every operation is there, at its time.

@@ -1,17 +1,14 @@
 package overlap_test
 
 import (
-	"context"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"mixdown/analyze/overlap"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/trace"
 )
 
@@ -66,26 +63,10 @@ func TestSetsAgainstPaintedTime(t *testing.T) {
 	}
 }
 
-func load(t *testing.T, path string) *trace.Run {
-	t.Helper()
-	files, err := source.Find([]string{path}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
-}
-
 // TestDLRM holds all ranks of a real run against a recalculation in Python,
 // with mixdown's own rule that sets are memory.
 func TestDLRM(t *testing.T) {
-	corpus := os.Getenv("MIXDOWN_CORPUS")
-	if corpus == "" {
-		t.Skip("MIXDOWN_CORPUS is not set: the traces this test reads are not part of the project")
-	}
+	corpus := kinetotest.Corpus(t)
 	want := []overlap.Times{
 		{Span: 13009, Compute: 1034, Comm: 5798, Exposed: 5537, Memory: 19, Idle: 6419},
 		{Span: 18749, Compute: 1246, Comm: 11336, Exposed: 11056, Memory: 19, Idle: 6428},
@@ -96,7 +77,7 @@ func TestDLRM(t *testing.T) {
 		{Span: 11410, Compute: 1051, Comm: 3558, Exposed: 3289, Memory: 19, Idle: 7051},
 		{Span: 10967, Compute: 1059, Comm: 1746, Exposed: 1580, Memory: 20, Idle: 8308},
 	}
-	for _, rank := range load(t, filepath.Join(corpus, "param/dlrm_8rank/kineto")).Ranks {
+	for _, rank := range kinetotest.Load(t, filepath.Join(corpus, "param/dlrm_8rank/kineto")).Ranks {
 		w := want[rank.Rank]
 		w.Hidden = w.Comm - w.Exposed
 		for _, us := range []*int64{&w.Span, &w.Compute, &w.Comm, &w.Exposed, &w.Hidden, &w.Memory, &w.Idle} {
@@ -111,11 +92,8 @@ func TestDLRM(t *testing.T) {
 // TestExactNanoseconds: sub-microsecond times of a real file, recalculated with
 // decimals.
 func TestExactNanoseconds(t *testing.T) {
-	corpus := os.Getenv("MIXDOWN_CORPUS")
-	if corpus == "" {
-		t.Skip("MIXDOWN_CORPUS is not set: the traces this test reads are not part of the project")
-	}
-	got := overlap.Measure(load(t, filepath.Join(corpus, "hta/nccl_parser_config/nccl_data.json.gz")).Ranks[0]).Times()
+	corpus := kinetotest.Corpus(t)
+	got := overlap.Measure(kinetotest.Load(t, filepath.Join(corpus, "hta/nccl_parser_config/nccl_data.json.gz")).Ranks[0]).Times()
 	if busy := got.Span - got.Idle; got.Span != 660551005 || got.Comm != 46876493 || busy != 157500014 {
 		t.Errorf("span %d, comm %d, busy %d; want 660551005, 46876493, 157500014", got.Span, got.Comm, busy)
 	}
@@ -124,7 +102,7 @@ func TestExactNanoseconds(t *testing.T) {
 // TestInvariants: what must hold for any trace.
 func TestInvariants(t *testing.T) {
 	for _, set := range []string{"dp_moe_4rank", "pipeline_1f1b_4rank"} {
-		for _, rank := range load(t, filepath.Join("../../testdata", set)).Ranks {
+		for _, rank := range kinetotest.Load(t, filepath.Join("../../testdata", set)).Ranks {
 			a := overlap.Measure(rank)
 			got := a.Times()
 			if !rank.CPUOnly {

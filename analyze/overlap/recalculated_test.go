@@ -2,11 +2,11 @@ package overlap_test
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"mixdown/analyze/overlap"
+	"mixdown/ingest/kineto/kinetotest"
 )
 
 // recalculated holds figures of other people's traces, in us, that were worked out
@@ -63,12 +63,9 @@ var recalculated = []struct {
 // device events. Communication is compared where the other rule for names, "nccl"
 // and the like, is ours too.
 func TestRecalculatedFigures(t *testing.T) {
-	corpus := os.Getenv("MIXDOWN_CORPUS")
-	if corpus == "" {
-		t.Skip("MIXDOWN_CORPUS is not set: the traces this test reads are not part of the project")
-	}
+	corpus := kinetotest.Corpus(t)
 	for _, want := range recalculated {
-		got := overlap.Measure(load(t, filepath.Join(corpus, want.file)).Ranks[0]).Times()
+		got := overlap.Measure(kinetotest.Load(t, filepath.Join(corpus, want.file)).Ranks[0]).Times()
 		for _, c := range []struct {
 			name string
 			got  int64

@@ -2,7 +2,6 @@ package report_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -13,8 +12,7 @@ import (
 
 	"mixdown/analyze/collective"
 	"mixdown/analyze/report"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 )
 
 func textOf(t *testing.T, a *report.Analysis, opts report.TextOptions) string {
@@ -92,14 +90,7 @@ func TestTextFitsThePage(t *testing.T) {
 
 // TestLongNamesDoNotWidenThePage: names come from traces and may have any length.
 func TestLongNamesDoNotWidenThePage(t *testing.T) {
-	files, err := source.Find([]string{filepath.Join("../../testdata/dp_moe_4rank/rank*.gz")}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := kinetotest.Load(t, filepath.Join("../../testdata/dp_moe_4rank/rank*.gz"))
 	for _, name := range []string{strings.Repeat("x", 5000), strings.Repeat("long words ", 90), strings.Repeat("/a/path", 80), strings.Repeat("größe\x1b", 70)} {
 		for _, r := range run.Ranks {
 			r.Distributed.Backend = name

@@ -2,7 +2,6 @@ package report_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"os"
@@ -14,8 +13,7 @@ import (
 
 	"mixdown/analyze/collective"
 	"mixdown/analyze/report"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -27,14 +25,7 @@ func analyze(t *testing.T, set string) *report.Analysis {
 
 func analyzeFiles(t *testing.T, traces string) *report.Analysis {
 	t.Helper()
-	files, err := source.Find([]string{traces}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := kinetotest.Load(t, traces)
 	a, err := report.Analyze(run, collective.Match(run), report.Options{Critical: true, Breakdown: true})
 	if err != nil {
 		t.Fatal(err)
@@ -108,10 +99,7 @@ func TestTotalsOfTheTable(t *testing.T) {
 // clocks' residual is known, waiting and transfer add up, and the straggler is the
 // rank that the arrival times show: rank 7 is last in 5 of 8.
 func TestDLRM(t *testing.T) {
-	corpus := os.Getenv("MIXDOWN_CORPUS")
-	if corpus == "" {
-		t.Skip("MIXDOWN_CORPUS is not set: the traces this test reads are not part of the project")
-	}
+	corpus := kinetotest.Corpus(t)
 	a := analyzeFiles(t, filepath.Join(corpus, "param/dlrm_8rank/kineto"))
 	if a.Matched != 8 || a.Unmatched != 0 {
 		t.Errorf("%d matched, %d not; want 8 and none", a.Matched, a.Unmatched)

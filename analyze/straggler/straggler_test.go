@@ -1,10 +1,8 @@
 package straggler_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,8 +11,7 @@ import (
 	"mixdown/analyze/collective"
 	"mixdown/analyze/straggler"
 	"mixdown/ingest/comm"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/synthetic"
 	"mixdown/ingest/trace"
 )
@@ -228,18 +225,8 @@ func TestIncomparableClocksAndRoots(t *testing.T) {
 // TestDLRM: the arrival times of a real run, recalculated elsewhere: rank 7 is
 // last in the first five of its eight collectives, then 5, 5 and 4.
 func TestDLRM(t *testing.T) {
-	corpus := os.Getenv("MIXDOWN_CORPUS")
-	if corpus == "" {
-		t.Skip("MIXDOWN_CORPUS is not set: the traces this test reads are not part of the project")
-	}
-	files, err := source.Find([]string{filepath.Join(corpus, "param/dlrm_8rank/kineto")}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	corpus := kinetotest.Corpus(t)
+	run := kinetotest.Load(t, filepath.Join(corpus, "param/dlrm_8rank/kineto"))
 	m := collective.Match(run)
 	rep := straggler.Find(run, m, align.Estimate(run, m))
 	last := map[int]int{}

@@ -1,14 +1,12 @@
 package waiting_test
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"testing"
 
 	"mixdown/analyze/waiting"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/trace"
 )
 
@@ -40,14 +38,7 @@ func TestWaitsOfAPipeline(t *testing.T) {
 	if err := json.Unmarshal(data, &truth); err != nil {
 		t.Fatal(err)
 	}
-	files, err := source.Find([]string{dir}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := kinetotest.Load(t, dir)
 	const tolerance = 200_000 // ns: a wait's own call, and the two clocks
 	for _, r := range truth.Ranks {
 		rank := run.ByRank(r.Rank)

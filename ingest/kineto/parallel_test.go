@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -13,6 +12,7 @@ import (
 
 	"mixdown/ingest/chrome"
 	"mixdown/ingest/kineto"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/source"
 	"mixdown/ingest/trace"
 )
@@ -106,10 +106,7 @@ func TestPartsMakeTheSameRun(t *testing.T) {
 
 // TestPartsOfRealTraces: likewise for the corpus, each file as a run of its own.
 func TestPartsOfRealTraces(t *testing.T) {
-	corpus := os.Getenv("MIXDOWN_CORPUS")
-	if corpus == "" {
-		t.Skip("MIXDOWN_CORPUS is not set: not run on real traces")
-	}
+	corpus := kinetotest.Corpus(t)
 	files, err := source.Find([]string{corpus}, source.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package kineto_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,22 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mixdown/ingest/comm"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/trace"
 )
 
 // load reads the traces of a folder.
 func load(t *testing.T, dir string) *trace.Run {
 	t.Helper()
-	files, err := source.Find([]string{filepath.Join(dir, "rank*.json.gz")}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := kinetotest.Load(t, filepath.Join(dir, "rank*.json.gz"))
 	return run
 }
 
@@ -227,26 +218,10 @@ func operationsOf(rank *trace.Rank, step int) []described {
 }
 
 // corpus is the folder of other people's traces; the test is skipped without it.
-func corpus(t *testing.T, path string) string {
-	t.Helper()
-	dir := os.Getenv("MIXDOWN_CORPUS")
-	if dir == "" {
-		t.Skip("MIXDOWN_CORPUS is not set: the traces this test reads are not part of the project")
-	}
-	return filepath.Join(dir, path)
-}
-
 // TestDLRM: a run of PyTorch before 2.2, whose records have no communication
 // arguments and whose all_to_all kernels are named SendRecv.
 func TestDLRM(t *testing.T) {
-	files, err := source.Find([]string{corpus(t, "param/dlrm_8rank/kineto")}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := kinetotest.Load(t, kinetotest.Corpus(t, "param/dlrm_8rank/kineto"))
 	want := []struct {
 		op    comm.Op
 		dtype comm.DType
@@ -276,14 +251,7 @@ func TestDLRM(t *testing.T) {
 // TestArgumentsOnKernels reads a run of PyTorch 2.2 to 2.4 with communication
 // arguments; the numbers are asserted by HTA's own test of this file.
 func TestArgumentsOnKernels(t *testing.T) {
-	files, err := source.Find([]string{corpus(t, "hta/nccl_parser_config/nccl_data.json.gz")}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := kinetotest.Load(t, kinetotest.Corpus(t, "hta/nccl_parser_config/nccl_data.json.gz"))
 	rank := run.Ranks[0]
 	if len(rank.Operations) != 21 {
 		t.Fatalf("%d operations, want 21", len(rank.Operations))

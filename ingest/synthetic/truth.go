@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"cmp"
 	"slices"
 
 	"mixdown/ingest/comm"
@@ -43,7 +44,7 @@ func (e *Event) Order() []int {
 	for k := range order {
 		order[k] = k
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return compare(e.Arrival[a], e.Arrival[b]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(e.Arrival[a], e.Arrival[b]) })
 	for i, k := range order {
 		order[i] = e.Ranks[k]
 	}
@@ -60,14 +61,4 @@ func (t *Truth) Local(rank int, at int64) int64 {
 
 func (c Clock) local(start, at int64) int64 {
 	return at + c.Offset + c.DriftPPB*(at-start)/1_000_000_000
-}
-
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -1,10 +1,8 @@
 package plan_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,8 +10,7 @@ import (
 	"mixdown/analyze/collective"
 	"mixdown/ingest/comm"
 	"mixdown/ingest/diagnostic"
-	"mixdown/ingest/kineto"
-	"mixdown/ingest/source"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/trace"
 	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
@@ -21,24 +18,8 @@ import (
 
 func load(t *testing.T, path string) (*trace.Run, *collective.Matching) {
 	t.Helper()
-	files, err := source.Find([]string{path}, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := kineto.Load(context.Background(), files, kineto.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := kinetotest.Load(t, path)
 	return run, collective.Match(run)
-}
-
-func corpus(t *testing.T, path string) string {
-	t.Helper()
-	dir := os.Getenv("MIXDOWN_CORPUS")
-	if dir == "" {
-		t.Skip("MIXDOWN_CORPUS is not set: the traces this test reads are not part of the project")
-	}
-	return filepath.Join(dir, path)
 }
 
 // play executes a program with every communication as long as in the trace, and
@@ -88,7 +69,7 @@ func TestPlanWithTracedTimesTakesAsLongAsTheTrace(t *testing.T) {
 		t.Run(filepath.Base(filepath.Dir(c.path)), func(t *testing.T) {
 			path := c.path
 			if path[0] != '.' {
-				path = corpus(t, path)
+				path = kinetotest.Corpus(t, path)
 			}
 			run, m := load(t, path)
 			w, _, err := plan.Build(run, m, plan.Options{})
