@@ -269,6 +269,18 @@ func TestTestdata(t *testing.T) {
 	}
 }
 
+// TestHostMessages: on a host a message may be there before the annotation of its
+// send begins. Taken as its start, that would show clocks that contradict each
+// other, or that differ where they are one.
+func TestHostMessages(t *testing.T) {
+	for _, set := range []string{"p4_gpipe", "p4_bfs", "p4_interleaved", "p4_izb", "p4_zbv", "p2_zbv", "p8_1f1b"} {
+		res := align.Estimate(read(t, filepath.Join("../../testdata/pipeline_sched_"+set)))
+		if !res.Connected || res.Applied {
+			t.Errorf("%s: connected %v, corrected %v: %s; %s", set, res.Connected, res.Applied, res.Reason, codes(res))
+		}
+	}
+}
+
 // TestDLRM: a real run of 8 GPUs of one host.
 func TestDLRM(t *testing.T) {
 	corpus := kinetotest.Corpus(t)

@@ -55,10 +55,20 @@ func look(run *trace.Run, m *collective.Matching) *view {
 	}
 	for _, p := range m.Pairs {
 		if p.Send.Rank != p.Recv.Rank {
-			v.messages = append(v.messages, message{p.Send.Rank, p.Recv.Rank, operation(p.Send).Start, operation(p.Recv).End})
+			v.messages = append(v.messages, message{p.Send.Rank, p.Recv.Rank, sentFrom(run.Ranks[p.Send.Rank], operation(p.Send)), operation(p.Recv).End})
 		}
 	}
 	return v
+}
+
+// sentFrom is the earliest moment at which a send may have left. On a host that is
+// the call: the annotation of the send begins when the call returns, and the
+// receiver may have it by then.
+func sentFrom(rank *trace.Rank, op *comm.Operation) int64 {
+	if rank.CPUOnly {
+		return min(op.Issued, op.Start)
+	}
+	return op.Start
 }
 
 // addRooted adds the messages between the root of a collective and the others.

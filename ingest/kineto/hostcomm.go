@@ -199,6 +199,7 @@ func (h *hostComm) groupsByThread(titles, issuers []int) map[int]comm.Group {
 	default:
 		h.unnamedGroups(byThread, workers, mine, titles, issuers)
 	}
+	h.pointToPoint(byThread, mine, titles)
 	for n, t := range titles {
 		title := &h.nest.records[t]
 		g, ok := byThread[title.thread]
@@ -209,6 +210,38 @@ func (h *hostComm) groupsByThread(titles, issuers []int) map[int]comm.Group {
 		}
 	}
 	return byThread
+}
+
+// pointToPoint tells the members of the groups that sends and receives are made
+// in. They run on the program's own threads, whatever the group; but a group of
+// one has no one to send to, and often all others have the same members.
+func (h *hostComm) pointToPoint(byThread map[int]comm.Group, mine []comm.Group, titles []int) {
+	var could []comm.Group
+	for _, g := range mine {
+		if len(g.Ranks) < 2 {
+			continue
+		}
+		if len(could) > 0 && !slices.Equal(could[0].Ranks, g.Ranks) {
+			return
+		}
+		could = append(could, g)
+	}
+	if len(could) == 0 {
+		return
+	}
+	group := could[0]
+	if len(could) > 1 { // which of them is not known
+		group = comm.Group{Ranks: group.Ranks, Size: len(group.Ranks), Stream: "point-to-point"}
+	}
+	for _, t := range titles {
+		title := &h.nest.records[t]
+		if op, ok := comm.ParseOp(title.name); !ok || !op.IsP2P() {
+			continue
+		}
+		if _, known := byThread[title.thread]; !known {
+			byThread[title.thread] = group
+		}
+	}
 }
 
 // unnamedGroups tells the members of groups whose names can't be told. Threads

@@ -13,6 +13,7 @@ import (
 
 	"mixdown/ingest/comm"
 	"mixdown/ingest/kineto"
+	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/source"
 	"mixdown/ingest/trace"
 )
@@ -260,4 +261,31 @@ func has(run *trace.Run, code string) bool {
 		}
 	}
 	return false
+}
+
+// Sends and receives run on the program's thread, which serves no one group: where
+// all groups but those of one rank have the same members, theirs are known.
+func TestMembersOfPointToPoint(t *testing.T) {
+	run := kinetotest.Load(t, "../../testdata/pipeline_sched_p4_1f1b")
+	for _, rank := range run.Ranks {
+		for _, op := range rank.Operations {
+			if !op.Op.IsP2P() {
+				continue
+			}
+			if g := rank.Groups[op.Group]; g.Size != 4 || len(g.Ranks) != 4 {
+				t.Fatalf("rank %d: %s in a group of %v", rank.Rank, op.Op, g.Ranks)
+			}
+			if len(op.Transfers) != 1 || op.Transfers[0].Peer == rank.Rank {
+				t.Fatalf("rank %d: %s with %+v", rank.Rank, op.Op, op.Transfers)
+			}
+		}
+	}
+	// With two pipelines they could be those of either.
+	for _, rank := range kinetotest.Load(t, "../../testdata/pipeline_sched_p2dp2_1f1b").Ranks {
+		for _, op := range rank.Operations {
+			if op.Op.IsP2P() && len(rank.Groups[op.Group].Ranks) > 0 {
+				t.Fatalf("rank %d: %s in a group of %v, which nothing tells", rank.Rank, op.Op, rank.Groups[op.Group].Ranks)
+			}
+		}
+	}
 }
