@@ -24,11 +24,15 @@ const (
 	Reshard        // RESHARD: drop the gathered weights
 	ReduceGradient // REDUCE_GRAD: reduce the stage's gradient over data-parallel ranks
 
-	kinds = int(ReduceGradient) + 1
+	WaitSendForward    // WAIT_SEND_F: until the stage's output is with the next stage
+	WaitSendBackward   // WAIT_SEND_B: until the input's gradient is with the stage before
+	WaitReduceGradient // WAIT_REDUCE_GRAD: until the stage's gradient is reduced
+
+	kinds = int(WaitReduceGradient) + 1
 )
 
 // kindText is how PyTorch writes each kind.
-var kindText = [kinds]string{"F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"}
+var kindText = [kinds]string{"F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_SEND_F", "WAIT_SEND_B", "WAIT_REDUCE_GRAD"}
 
 // String is the kind in PyTorch's notation.
 func (k Kind) String() string {
@@ -42,7 +46,9 @@ func (k Kind) String() string {
 func (k Kind) Computes() bool { return k <= Weight }
 
 // hasMicrobatch says whether actions of the kind name a micro-batch.
-func (k Kind) hasMicrobatch() bool { return k <= RecvBackward }
+func (k Kind) hasMicrobatch() bool {
+	return k <= RecvBackward || k == WaitSendForward || k == WaitSendBackward
+}
 
 // NoMicrobatch is the micro-batch of actions that concern a stage as a whole.
 const NoMicrobatch = -1
@@ -53,7 +59,7 @@ const maxIndex = 1<<24 - 1
 // Action is one thing that a rank does.
 type Action struct {
 	Stage      int32
-	Microbatch int32 // NoMicrobatch for Unshard, Reshard and ReduceGradient
+	Microbatch int32 // NoMicrobatch for Unshard, Reshard, ReduceGradient and WaitReduceGradient
 	Kind       Kind
 
 	// Overlap marks the forward of a forward-backward pair that a framework

@@ -120,7 +120,7 @@ func generators() []generator {
 				Source:  "Fast-LLM",
 				Example: "hybrid:ranks=4,microbatches=8,loops=2,rounds=2",
 			},
-			own: []string{"rounds", "backward-order"}, make: hybrid,
+			own: []string{"rounds", "backward-order", "placement"}, make: hybrid,
 		}, {
 			Description: Description{
 				Name:    "zb-h1",
@@ -137,6 +137,15 @@ func generators() []generator {
 				Source:  "sail-sg zero bubble",
 			},
 			loops: 1, splits: true, make: zeroBubbleH2,
+		}, {
+			Description: Description{
+				Name:    "interleaved-zero-bubble",
+				Aliases: []string{"interleaved-zb"},
+				Summary: "depth-first with fewer forwards ahead and weight gradients put off into the cool-down",
+				Source:  "PyTorch ScheduleInterleavedZeroBubble",
+				Example: "interleaved-zero-bubble:ranks=4,microbatches=8,loops=2",
+			},
+			own: []string{"group"}, splits: true, make: interleavedZeroBubble,
 		}, {
 			Description: Description{
 				Name:    "zbv",

@@ -46,12 +46,27 @@ type Costs struct {
 	StageCosts                    // of stages that aren't in Stages
 	Stages     map[int]StageCosts // stages that differ
 	Hop        Rational           // from one rank to another, latency and transfer
+
+	// Of an order that names its collectives: one UNSHARD and one REDUCE_GRAD,
+	// whatever the stage. They run beside the passes.
+	Gather, Reduce Rational
 }
 
 // DefaultCosts is the usual assumption: a backward takes twice as long as a
 // forward, each of its parts as long as a forward, and hops take no time.
 func DefaultCosts() Costs {
 	return Costs{StageCosts: StageCosts{Forward: Int(1), Backward: Int(2), Weight: Int(1)}}
+}
+
+// of is the duration of an action of a stage.
+func (c Costs) of(stage int, k Kind) Rational {
+	switch k {
+	case Unshard:
+		return c.Gather
+	case ReduceGradient:
+		return c.Reduce
+	}
+	return c.Stage(stage).of(k)
 }
 
 // Stage is the costs of one stage.
@@ -68,6 +83,9 @@ func (c Costs) check() error {
 	}
 	if c.Hop.Sign() < 0 {
 		return fmt.Errorf("hop=%s is negative", c.Hop)
+	}
+	if c.Gather.Sign() < 0 || c.Reduce.Sign() < 0 {
+		return fmt.Errorf("a collective's duration is negative (gather %s, reduce %s)", c.Gather, c.Reduce)
 	}
 	for _, s := range slices.Sorted(maps.Keys(c.Stages)) {
 		if err := c.Stages[s].check(); err != nil {

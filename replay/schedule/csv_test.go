@@ -129,7 +129,15 @@ func FuzzReadCSV(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(again, o) {
 			t.Errorf("%q: read as %v, again as %v, %v", text, o, again, err)
 		}
+		if r := Recognise(o); r.InPlace.Sign() < 0 || r.InPlace.Cmp(Int(1)) > 0 || r.Exact && !r.Known() {
+			t.Errorf("%q: recognised as %+v", text, r)
+		}
 		line, err := Evaluate(o, DefaultCosts())
+		if named, e := o.WithTransfers(); e == nil {
+			if _, e := Evaluate(named.WithSendWaits(), DefaultCosts()); e != nil {
+				t.Errorf("%q: with transfers: %v", text, e)
+			}
+		}
 		var stuck *BlockedError
 		switch {
 		case errors.As(err, &stuck):

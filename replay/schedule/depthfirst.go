@@ -24,44 +24,61 @@ func depthFirst(s Shape) (Order, error) {
 		return nil, err
 	}
 
-	// The k-th forward of any rank is micro-batch table[k] of chunk[k]; the
-	// k-th backward is the same micro-batch of the chunk counted from the end.
-	var table, chunk []int
-	for first := 0; first < s.Microbatches; first += group {
-		for c := range s.Loops {
-			for mb := first; mb < min(first+group, s.Microbatches); mb++ {
-				table, chunk = append(table, mb), append(chunk, c)
-			}
-		}
-	}
-
+	groups := newGroups(s, group)
 	return rows(s.Ranks, func(r int) []Action {
-		ahead := min(len(table), 2*(s.Ranks-1-r)+(s.Loops-1)*group)
-		row := make([]Action, 0, 2*len(table))
-		for k := range len(table) + ahead {
-			if k < len(table) {
-				row = append(row, forward(Loop.Stage(s.Ranks, r, chunk[k]), table[k]))
-			}
-			if b := k - ahead; b >= 0 {
-				row = append(row, backward(Loop.Stage(s.Ranks, r, s.Loops-1-chunk[b]), table[b]))
-			}
-		}
-		return row
+		return groups.row(r, 2*(s.Ranks-1-r)+(s.Loops-1)*group)
 	}), nil
 }
 
+// groups is the sequence in which every rank takes micro-batches through its
+// chunks in a loop: the k-th forward is micro-batch table[k] of chunk[k]; the
+// k-th backward is the same micro-batch of the chunk counted from the end.
+type groups struct {
+	ranks, loops int
+	table, chunk []int
+}
+
+func newGroups(s Shape, group int) groups {
+	g := groups{ranks: s.Ranks, loops: s.Loops}
+	for first := 0; first < s.Microbatches; first += group {
+		for c := range s.Loops {
+			for mb := first; mb < min(first+group, s.Microbatches); mb++ {
+				g.table, g.chunk = append(g.table, mb), append(g.chunk, c)
+			}
+		}
+	}
+	return g
+}
+
+// row is the order of a rank that runs `ahead` forwards before the first pair
+// of a forward and a backward.
+func (g groups) row(r, ahead int) []Action {
+	ahead = min(ahead, len(g.table))
+	row := make([]Action, 0, 2*len(g.table))
+	for k := range len(g.table) + ahead {
+		if k < len(g.table) {
+			row = append(row, forward(Loop.Stage(g.ranks, r, g.chunk[k]), g.table[k]))
+		}
+		if b := k - ahead; b >= 0 {
+			row = append(row, backward(Loop.Stage(g.ranks, r, g.loops-1-g.chunk[b]), g.table[b]))
+		}
+	}
+	return row
+}
+
 // checkGroup is Megatron-LM's rule: without it a rank would wait for a forward
-// that its neighbour runs after a backward that waits for the rank.
+// that its neighbour runs after a backward that waits for the rank. One group of
+// all micro-batches works however few they are, and PyTorch makes it so.
 func checkGroup(s Shape, group int) error {
 	last := s.Microbatches % group
 	fits := func(g int) bool {
 		return g >= s.Ranks && g <= s.Microbatches && (s.Microbatches%g == 0 || s.Microbatches%g >= s.Ranks)
 	}
 	switch {
-	case s.Microbatches < s.Ranks:
-		return fmt.Errorf("depth-first needs at least as many micro-batches as ranks, not %d for %d: use breadth-first or more micro-batches", s.Microbatches, s.Ranks)
-	case fits(group):
+	case group == s.Microbatches || fits(group):
 		return nil
+	case s.Microbatches < s.Ranks:
+		return fmt.Errorf("depth-first needs at least as many micro-batches as ranks, not %d for %d: use breadth-first, more micro-batches, or group=%d as PyTorch does", s.Microbatches, s.Ranks, s.Microbatches)
 	}
 	var works []string
 	for g := s.Ranks; g <= s.Microbatches && len(works) < 4; g++ {

@@ -14,7 +14,9 @@
 //     never finish.
 //  4. Timeline gives makespan, bubbles, memory, messages and the time at which
 //     each chunk's gradient is complete; NewResult puts them in the form that
-//     scripts read, Timeline.Gantt in one that people read.
+//     scripts read. Package gantt draws it.
+//
+// The way back is Recognise: it says which known schedule an observed order is.
 //
 // # Time
 //
@@ -33,6 +35,12 @@
 // Where an order names its transfers (2SEND_F0, 3RECV_F0), they take no time on
 // the rank but their place in the order counts: a transfer starts when both
 // sides have reached it.
+//
+// Where it names collectives over data-parallel ranks (0UNSHARD, 0REDUCE_GRAD),
+// these run on a stream of each rank beside its passes, one at a time, each from
+// when the rank has reached it. A pass waits until its stage's weights are
+// gathered, 0WAIT_REDUCE_GRAD until its gradient is reduced. Package sharding
+// puts them into an order.
 //
 // # Two bubbles
 //

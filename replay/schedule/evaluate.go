@@ -61,6 +61,10 @@ func (x *index) needs(n int32, list []dependency) []dependency {
 		list = append(list, dependency{action: x.find(Forward, s, mb)})
 	case SendBackward:
 		list = append(list, dependency{action: x.backward(s, mb)})
+	case WaitSendForward:
+		list = append(list, dependency{action: x.find(SendForward, s, mb)}, dependency{x.find(RecvForward, s+1, mb), true})
+	case WaitSendBackward:
+		list = append(list, dependency{action: x.find(SendBackward, s, mb)}, dependency{x.find(RecvBackward, s-1, mb), true})
 	}
 	return list
 }
@@ -99,6 +103,7 @@ func play[T instant[T]](x *index, costs [][kinds]T, hop, zero T) (moments[T], er
 	ranks := len(x.order)
 	next := make([]int32, ranks) // number of each rank's first action not run
 	clock := make([]T, ranks)
+	beside := newStreams(ranks, zero)
 	turn := make([]int32, ranks)     // ranks that may get further
 	waiting := make([][]wait, ranks) // by the rank waited for
 	copy(next, x.offset)
@@ -135,6 +140,14 @@ func play[T instant[T]](x *index, costs [][kinds]T, hop, zero T) (moments[T], er
 					start = ready
 				}
 			}
+			next[r] = first + count
+			if a := x.action(first); a.Kind.beside() {
+				m.starts[first], m.ends[first] = beside.run(r, a, start, costs[a.Stage][a.Kind])
+				continue
+			}
+			for n := first; n < first+count; n++ {
+				start = beside.wait(r, x.action(n), start)
+			}
 			end := start
 			for n := first; n < first+count; n++ {
 				a := x.action(n)
@@ -144,7 +157,6 @@ func play[T instant[T]](x *index, costs [][kinds]T, hop, zero T) (moments[T], er
 				m.starts[n], m.ends[n] = start, end
 			}
 			clock[r] = end
-			next[r] = first + count
 		}
 		still := waiting[r][:0]
 		for _, w := range waiting[r] {

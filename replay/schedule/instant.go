@@ -44,6 +44,8 @@ func newTicks(c Costs, stages int) ticks {
 		t.perUnit.Mul(t.perUnit, new(big.Int).Quo(d, gcd))
 	}
 	cover(c.Hop)
+	cover(c.Gather)
+	cover(c.Reduce)
 	for s := range stages {
 		own := c.Stage(s)
 		cover(own.Forward)
@@ -56,9 +58,8 @@ func newTicks(c Costs, stages int) ticks {
 	}
 	t.hop, t.longest = count(c.Hop), new(big.Int)
 	for s := range stages {
-		own := c.Stage(s)
 		for k := range kinds {
-			n := count(own.of(Kind(k)))
+			n := count(c.of(s, Kind(k)))
 			t.stages[s][k] = n
 			if n.Cmp(t.longest) > 0 {
 				t.longest = n

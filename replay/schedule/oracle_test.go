@@ -38,8 +38,15 @@ func oracle(o Order, c Costs) (ends [][]*big.Rat, ok bool) {
 		case Input:
 			return new(big.Rat).Sub(own.Backward.rat(), own.Weight.rat())
 		}
+		if a.Kind == Unshard {
+			return c.Gather.rat()
+		}
+		if a.Kind == ReduceGradient {
+			return c.Reduce.rat()
+		}
 		return new(big.Rat)
 	}
+	collective := func(a Action) bool { return a.Kind == Unshard || a.Kind == ReduceGradient }
 	// earliest is when an action may start, as things stand.
 	earliest := func(r, i int) *big.Rat {
 		at := new(big.Rat)
@@ -51,10 +58,23 @@ func oracle(o Order, c Costs) (ends [][]*big.Rat, ok bool) {
 				at = end
 			}
 		}
-		if i > 0 {
-			later(ends[r][i-1], false)
-		}
 		a := o[r][i]
+		for before := i - 1; before >= 0; before-- {
+			if !collective(o[r][before]) {
+				later(ends[r][before], false)
+				break
+			}
+		}
+		for before := i - 1; before >= 0; before-- {
+			b := o[r][before]
+			if !collective(b) {
+				continue
+			}
+			same := b.Stage == a.Stage
+			if collective(a) || same && b.Kind == Unshard && a.Kind.Computes() || same && b.Kind == ReduceGradient && a.Kind == WaitReduceGradient {
+				later(ends[r][before], false)
+			}
+		}
 		need := func(text string, args ...any) bool {
 			p, found := where[fmt.Sprintf(text, args...)]
 			if found {
@@ -191,6 +211,32 @@ func TestOracleRandomOrders(t *testing.T) {
 		c := randomCosts(r, 6)
 		compareWithOracle(t, "random order", o, c)
 		compareWithOracle(t, "with transfers", withTransfers(o), c)
+	}
+}
+
+// TestOracleCollectives: collectives and waits at random places.
+func TestOracleCollectives(t *testing.T) {
+	r := rand.New(rand.NewPCG(41, 42))
+	for i := range 400 {
+		o := randomOrder(r)
+		if i%2 == 0 {
+			s := randomSpec(r)
+			o = mustOrder(t, s.Name, s.Shape)
+		}
+		for rank, row := range o {
+			var mixed []Action
+			for i, a := range row {
+				for r.IntN(3) == 0 && (i == 0 || !row[i-1].Overlap) {
+					kind := []Kind{Unshard, Reshard, ReduceGradient, WaitReduceGradient}[r.IntN(4)]
+					mixed = append(mixed, Action{Stage: row[r.IntN(len(row))].Stage, Kind: kind, Microbatch: NoMicrobatch})
+				}
+				mixed = append(mixed, a)
+			}
+			o[rank] = append(mixed, Action{Stage: row[0].Stage, Kind: ReduceGradient, Microbatch: NoMicrobatch})
+		}
+		c := randomCosts(r, 12)
+		c.Gather, c.Reduce = Ratio(r.Int64N(9), 1+r.Int64N(4)), Ratio(r.Int64N(9), 1+r.Int64N(4))
+		compareWithOracle(t, "with collectives", o, c)
 	}
 }
 

@@ -320,3 +320,45 @@ func TestLatencyBreadthFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestLatencySlack: slightly more micro-batches than ranks, m >= p(1+c/forward),
+// and breadth-first pays for hops only once in each direction.
+func TestLatencySlack(t *testing.T) {
+	for _, p := range []int{2, 4, 8} {
+		for _, v := range []int{1, 2, 4} {
+			for _, c := range []Rational{Ratio(1, 4), Ratio(1, 2), Int(1)} {
+				with := costs(1, 2, 0)
+				with.Hop = c
+				pays := func(m int) Rational {
+					o := mustOrder(t, "breadth-first", Shape{Ranks: p, Microbatches: m, Loops: v})
+					return mustEvaluate(t, o, with).Makespan().Sub(mustEvaluate(t, o, costs(1, 2, 0)).Makespan())
+				}
+				least := c.Mul(Int(int64(2 * (p - 1))))
+				enough := 2 * p
+				for m := p; m <= 2*p; m++ {
+					if Int(int64(m)).Cmp(Int(int64(p)).Mul(Int(1).Add(c))) >= 0 {
+						enough = m
+						break
+					}
+				}
+				wantNumber(t, fmt.Sprintf("p%d v%d m%d c%s", p, v, enough, c), pays(enough), least)
+				if v > 1 && pays(p).Cmp(least) <= 0 {
+					t.Errorf("p%d v%d c%s: no slack at m=p, but only %s is paid", p, v, c, pays(p))
+				}
+			}
+		}
+	}
+}
+
+// TestDualPipeVOfTheSource: with F = I = W the makespan is the source's,
+// work + (PP/2-1)(F&B + B - 3W) for PP stages; with others it isn't.
+func TestDualPipeVOfTheSource(t *testing.T) {
+	for _, x := range [][3]int64{{1, 1, 1}, {2, 2, 2}, {2, 3, 1}} {
+		f, b, w := x[0], x[1]+x[2], x[2]
+		line := evaluateShape(t, "dualpipev", Shape{Ranks: 4, Microbatches: 10}, costs(f, b, w))
+		source := Int(2*10*(f+b) + (8/2-1)*((f+b)+b-3*w))
+		if same := line.Makespan().Equal(source); same != (x[1] == x[0] && x[2] == x[0]) {
+			t.Errorf("%v: makespan %s, by the source %s", x, line.Makespan(), source)
+		}
+	}
+}

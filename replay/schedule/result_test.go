@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"encoding/json"
-	"io"
 	"reflect"
 	"strings"
 	"testing"
@@ -55,61 +54,5 @@ func TestDesignExample(t *testing.T) {
 	if want := `{"schema_version":1,"schedule":"breadth-first","ranks":4,"microbatches":8,"loops":4,"makespan":105,"bubble":"3/35",` +
 		`"bubble_longest_span":"3/35","peak_chunks":[32,32,32,32],"messages":240,"order":[["0F0","0F1",`; !strings.HasPrefix(string(data), want) {
 		t.Errorf("got %.300s", data)
-	}
-}
-
-func TestGantt(t *testing.T) {
-	for _, c := range []struct {
-		spec  string
-		width int
-		want  string
-	}{
-		{"1f1b:ranks=3,microbatches=3", 15, `
-rank 0 |012....aa.bb.cc|
-rank 1 |.01..aa2bb.cc..|
-rank 2 |..0aa1bb2cc....|
-`},
-		// Nine units of time in 20 columns: two columns each.
-		{"gpipe:ranks=2,microbatches=2", 20, `
-rank 0 |0011......aaaabbbb|
-rank 1 |..0011aaaabbbb....|
-`},
-		// In four columns, what happens in the middle of each.
-		{"gpipe:ranks=2,microbatches=2", 4, `
-rank 0 |1.ab|
-rank 1 |0ab.|
-`},
-		{"zb-h1:ranks=2,microbatches=2", 7, `
-rank 0 |01.aAbB|
-rank 1 |.0a1bAB|
-`},
-		{"dualpipev:ranks=1,microbatches=2", 12, `
-rank 0 |001aa1a1bbbB|
-`},
-	} {
-		s, err := Parse(c.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b strings.Builder
-		if err := mustEvaluate(t, specOrder(t, c.spec), s.Costs).Gantt(&b, c.width); err != nil {
-			t.Fatal(err)
-		}
-		if "\n"+b.String() != c.want {
-			t.Errorf("%s:\n%swant%s", c.spec, b.String(), c.want)
-		}
-	}
-	var b strings.Builder
-	if err := evaluateShape(t, "gpipe", Shape{Ranks: 12, Microbatches: 2}, DefaultCosts()).Gantt(&b, 0); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-	for r, line := range lines {
-		if len(line) > len("rank 11 ||")+80 || len(line) != len(lines[0]) {
-			t.Errorf("line %d is %d long: %q", r, len(line), line)
-		}
-	}
-	if err := evaluateShape(t, "gpipe", Shape{Ranks: 2, Microbatches: 2}, DefaultCosts()).Gantt(brokenPipe{io.ErrShortWrite}, 9); err == nil {
-		t.Error("a failed write went unnoticed")
 	}
 }

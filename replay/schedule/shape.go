@@ -30,10 +30,10 @@ type Shape struct {
 	Microbatches int // m, micro-batches of the whole pipeline per step
 	Loops        int // v, chunks per rank
 
-	Group         int             // micro-batches that a chunk runs before the next one; depth-first only
+	Group         int             // micro-batches that a chunk runs before the next one; depth-first and interleaved-zero-bubble only
 	Rounds        int             // passes over all chunks, each with its share of the micro-batches; hybrid only
 	BackwardOrder MicrobatchOrder // breadth-first and hybrid only
-	Placement     Placement       // breadth-first only
+	Placement     Placement       // breadth-first and hybrid only
 }
 
 // rows makes an order from a function that makes one rank's.

@@ -34,17 +34,45 @@ func (t *Timeline) units(ticks *big.Int) Rational {
 	return Rational{new(big.Rat).SetFrac(ticks, t.perUnit)}
 }
 
-// Makespan is when the last rank ends.
+// Makespan is when the last rank ends, collectives beside its passes left out.
 func (t *Timeline) Makespan() Rational { return t.units(t.makespan()) }
 
 func (t *Timeline) makespan() *big.Int {
 	most := new(big.Int)
 	for r, row := range t.order {
-		if end := t.times.end(t.index.offset[r] + int32(len(row)) - 1); end.Cmp(most) > 0 {
+		last := len(row) - 1
+		for last >= 0 && row[last].Kind.beside() {
+			last--
+		}
+		if last < 0 {
+			continue
+		}
+		if end := t.times.end(t.index.offset[r] + int32(last)); end.Cmp(most) > 0 {
 			most = end
 		}
 	}
 	return most
+}
+
+// Collective is a gather of weights or a reduction of gradients that an order
+// names.
+type Collective struct {
+	Rank, Stage int
+	Kind        Kind // Unshard or ReduceGradient
+	Start, End  Rational
+}
+
+// Collectives lists those of the order, by rank, on each rank in order.
+func (t *Timeline) Collectives() []Collective {
+	var list []Collective
+	for r, row := range t.order {
+		for i, a := range row {
+			if a.Kind.beside() {
+				list = append(list, Collective{Rank: r, Stage: int(a.Stage), Kind: a.Kind, Start: t.Start(r, i), End: t.End(r, i)})
+			}
+		}
+	}
+	return list
 }
 
 // Span is the time from the start of a rank's first computation to the end of
@@ -77,6 +105,9 @@ func (t *Timeline) LongestSpan() Rational {
 func (t *Timeline) Busy(rank int) Rational {
 	counts := map[int32]*[kinds]int64{} // by stage
 	for _, a := range t.order[rank] {
+		if !a.Kind.Computes() {
+			continue
+		}
 		if counts[a.Stage] == nil {
 			counts[a.Stage] = new([kinds]int64)
 		}
@@ -86,7 +117,7 @@ func (t *Timeline) Busy(rank int) Rational {
 	for stage, count := range counts {
 		for k, n := range count {
 			if n > 0 {
-				busy = busy.Add(t.costs.Stage(int(stage)).of(Kind(k)).Mul(Int(n)))
+				busy = busy.Add(t.costs.of(int(stage), Kind(k)).Mul(Int(n)))
 			}
 		}
 	}
@@ -108,27 +139,8 @@ func (t *Timeline) idle(span Rational) Rational {
 	return Int(1).Sub(busy.Quo(span.Mul(Int(int64(len(t.order))))))
 }
 
-// PeakChunks is, for each rank, the most micro-batches times chunks whose
-// activations it holds at once: from the start of a forward to the end of its
-// full backward or weight gradient, or of the forward itself in inference.
-func (t *Timeline) PeakChunks() []int {
-	peaks := make([]int, len(t.order))
-	for r, row := range t.order {
-		held := 0
-		for _, a := range row {
-			switch a.Kind {
-			case Forward:
-				peaks[r] = max(peaks[r], held+1)
-				if t.index.backward(int(a.Stage), int(a.Microbatch)) != none {
-					held++
-				}
-			case Backward, Weight:
-				held--
-			}
-		}
-	}
-	return peaks
-}
+// PeakChunks is Order.PeakChunks of the order that was played.
+func (t *Timeline) PeakChunks() []int { return t.order.PeakChunks() }
 
 // Messages is how often an activation or a gradient goes from one rank to
 // another, over all ranks.

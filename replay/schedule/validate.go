@@ -63,6 +63,12 @@ func (x *index) checkChunk(s, mb int, trains bool) error {
 			return fmt.Errorf("%s is on rank %d and %s on rank %d: what a forward keeps is not moved", x.action(f), x.rank[f], x.action(n), x.rank[n])
 		}
 	}
+	for _, wait := range []struct{ kind, send Kind }{{WaitSendForward, SendForward}, {WaitSendBackward, SendBackward}} {
+		w, send := x.find(wait.kind, s, mb), x.find(wait.send, s, mb)
+		if w != none && (send == none || x.rank[send] != x.rank[w]) {
+			return fmt.Errorf("%s waits for a send that its rank does not make", x.action(w))
+		}
+	}
 	if s+1 < x.stages {
 		if err := x.checkTransfer(SendForward, RecvForward, f, x.find(Forward, s+1, mb), s, s+1, mb); err != nil {
 			return err
