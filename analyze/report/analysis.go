@@ -10,6 +10,7 @@ import (
 	"mixdown/analyze/collective"
 	"mixdown/analyze/critical"
 	"mixdown/analyze/overlap"
+	"mixdown/analyze/pipeline"
 	"mixdown/analyze/straggler"
 	"mixdown/ingest/comm"
 	"mixdown/ingest/diagnostic"
@@ -38,7 +39,7 @@ type Analysis struct {
 	Stragglers  Stragglers      `json:"stragglers"`
 	Matched     int             `json:"collectives_matched"`
 	Unmatched   int             `json:"collectives_unmatched"`
-	Pipeline    any             `json:"pipeline"` // null: not analysed
+	Pipeline    []Pipeline      `json:"pipeline"` // null: the run has none
 	Diagnostics []Diagnostic    `json:"diagnostics"`
 }
 
@@ -135,6 +136,10 @@ type Options struct {
 	Breakdown bool
 	// Clocks is how far the ranks' clocks can be compared; nil finds it out.
 	Clocks *align.Result
+	// Pipelines are those of the run, nil when they were not looked for;
+	// NameSchedule says what their orders are called, see Pipelines.
+	Pipelines    *pipeline.Result
+	NameSchedule func(*pipeline.Step) ScheduleName
 }
 
 // Analyze measures every rank and tabulates the communication of the run.
@@ -182,6 +187,10 @@ func Analyze(run *trace.Run, m *collective.Matching, opts Options) (*Analysis, e
 	diags.Merge(&run.Diagnostics)
 	diags.Merge(&m.Diagnostics)
 	diags.Merge(&clocks.Diagnostics)
+	if opts.Pipelines != nil {
+		a.Pipeline = Pipelines(opts.Pipelines.Pipelines, opts.NameSchedule)
+		diags.Merge(&opts.Pipelines.Diagnostics)
+	}
 	if opts.Critical {
 		result, found, err := critical.Analyze(run, m, critical.Options{Step: opts.Step})
 		if found != nil {

@@ -21,6 +21,7 @@ func (a *Analysis) WriteMarkdown(w io.Writer, opts TextOptions) error {
 	fmt.Fprintf(&b, ", %d collectives matched on all their ranks, %d operations not matched.\n", a.Matched, a.Unmatched)
 	a.markdownSteps(&b)
 	a.markdownCritical(&b)
+	a.markdownPipelines(&b)
 	a.markdownRanks(&b)
 	a.markdownStragglers(&b)
 	a.markdownCommunication(&b, opts)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mixdown/analyze/collective"
+	"mixdown/analyze/pipeline"
 	"mixdown/analyze/report"
 	"mixdown/ingest/kineto/kinetotest"
 )
@@ -26,11 +28,26 @@ func analyze(t *testing.T, set string) *report.Analysis {
 func analyzeFiles(t *testing.T, traces string) *report.Analysis {
 	t.Helper()
 	run := kinetotest.Load(t, traces)
-	a, err := report.Analyze(run, collective.Match(run), report.Options{Critical: true, Breakdown: true})
+	match := collective.Match(run)
+	found, err := pipeline.Find(run, match, pipeline.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := report.Analyze(run, match, report.Options{Critical: true, Breakdown: true, Pipelines: found, NameSchedule: named})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
+}
+
+// named stands in for those who know the schedules: of the first rank's order it
+// tells how far it runs ahead.
+func named(s *pipeline.Step) report.ScheduleName {
+	ahead := 0
+	for ahead < len(s.Tasks[0]) && s.Tasks[0][ahead].Phase == pipeline.Forward {
+		ahead++
+	}
+	return report.ScheduleName{Spec: "ahead", Text: fmt.Sprintf("%d ahead", ahead), Exact: true}
 }
 
 func golden(t *testing.T, name string, got []byte) {

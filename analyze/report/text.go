@@ -41,6 +41,7 @@ func (a *Analysis) WriteText(w io.Writer, opts TextOptions) error {
 	if a.CriticalPath != nil {
 		a.CriticalPath.writeText(p)
 	}
+	a.writePipelines(p, opts)
 	a.writeRanks(p, opts)
 	a.writeStragglers(p)
 	a.writeCommunication(p, opts)
