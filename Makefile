@@ -9,7 +9,7 @@ JOBS    := $(shell nproc 2>/dev/null || echo 2)
 MIXDOWN_CORPUS ?= $(wildcard $(CURDIR)/../shared/traces)
 export MIXDOWN_CORPUS
 
-.PHONY: all deps build build-go build-native demo test bench check-readers lint generate clean
+.PHONY: all deps build build-go build-native demo test bench check-readers validate sanitize lint generate clean
 
 all: build
 
@@ -54,15 +54,26 @@ bench: build
 check-readers: build
 	examples/run.sh
 
+# The pipeline orders and their step times against PyTorch, again and here. Takes
+# ten minutes and an installation of PyTorch (6 GB, once; VENV names another one).
+validate: build-go
+	testdata/generate/validate.sh build/validate $(VENV)
+
+# The worker's tests with AddressSanitizer and UndefinedBehaviorSanitizer, then
+# with ThreadSanitizer.
+sanitize: deps
+	native/testing/sanitize.sh build/sanitize
+
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
-	sh -n scripts/*.sh examples/run.sh bench/hta/run.sh
+	sh -n scripts/*.sh examples/run.sh bench/hta/run.sh testdata/generate/*.sh
 
 # Needs protoc, and protoc-gen-go of the version in go.mod.
 generate:
 	$(GO) build -o build/protoc-gen-go google.golang.org/protobuf/cmd/protoc-gen-go
 	protoc --plugin=build/protoc-gen-go -I replay/plan --go_out=replay/plan/planpb --go_opt=paths=source_relative replay/plan/plan.proto
+	protoc --plugin=build/protoc-gen-go -I replay/tune --go_out=replay/tune/tunepb --go_opt=paths=source_relative replay/tune/tune.proto
 
 clean:
 	rm -rf $(BIN) build

@@ -3,8 +3,10 @@ package native_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,17 +19,6 @@ import (
 
 var backends = []string{"gloo", "openmpi", "mpich"}
 
-var dtypes = []planpb.DType{
-	planpb.DType_DTYPE_FLOAT32, planpb.DType_DTYPE_FLOAT64, planpb.DType_DTYPE_FLOAT16, planpb.DType_DTYPE_BFLOAT16,
-	planpb.DType_DTYPE_INT8, planpb.DType_DTYPE_UINT8, planpb.DType_DTYPE_INT16, planpb.DType_DTYPE_INT32,
-	planpb.DType_DTYPE_INT64, planpb.DType_DTYPE_BOOL,
-}
-
-var reduceOps = []planpb.ReduceOp{
-	planpb.ReduceOp_REDUCE_OP_SUM, planpb.ReduceOp_REDUCE_OP_AVG, planpb.ReduceOp_REDUCE_OP_MIN,
-	planpb.ReduceOp_REDUCE_OP_MAX, planpb.ReduceOp_REDUCE_OP_PROD,
-}
-
 const (
 	f32  = planpb.DType_DTYPE_FLOAT32
 	f16  = planpb.DType_DTYPE_FLOAT16
@@ -35,75 +26,6 @@ const (
 	opAR = planpb.Op_OP_ALL_REDUCE
 	plus = planpb.ReduceOp_REDUCE_OP_SUM
 )
-
-func reducing(op planpb.Op) bool {
-	switch op {
-	case opAR, planpb.Op_OP_REDUCE, planpb.Op_OP_REDUCE_SCATTER, planpb.Op_OP_REDUCE_SCATTERV:
-		return true
-	}
-	return false
-}
-
-// collectives are all ops but point-to-point.
-func collectives() []planpb.Op {
-	var ops []planpb.Op
-	for op := planpb.Op_OP_ALL_REDUCE; op <= planpb.Op_OP_REDUCE_SCATTERV; op++ {
-		switch op {
-		case planpb.Op_OP_SEND, planpb.Op_OP_RECV, planpb.Op_OP_BATCH:
-		default:
-			ops = append(ops, op)
-		}
-	}
-	return ops
-}
-
-// everyOp is a workload with all ops, dtypes, reduce ops and odd counts.
-func everyOp(size int, backend string) *planpb.Workload {
-	b := newBuilder(size, 1, backend)
-	for _, op := range collectives() {
-		for _, d := range dtypes {
-			reds := []planpb.ReduceOp{planpb.ReduceOp_REDUCE_OP_UNSPECIFIED}
-			if reducing(op) {
-				reds = reduceOps
-			}
-			for k, red := range reds {
-				b.collective(op, d, red, 0, size-1, 37, 0)
-				b.collective(op, d, red, 0, 0, int64(k%2), 0) // 0 and 1
-			}
-		}
-		for _, d := range []planpb.DType{f32, f16, i8} {
-			b.collective(op, d, plus, 0, size/2, 0, 0)
-			b.collective(op, d, plus, 0, size/2, 1, 0)
-			b.collective(op, d, plus, 0, size/2, 70_001, 0)
-		}
-		b.collective(op, f32, plus, 0, 0, 600_000, 0)
-	}
-	for _, d := range dtypes {
-		b.ring(0, d, 37, 0)
-	}
-	b.ring(0, f32, 0, 0)
-	b.ring(0, f32, 600_000, 0)
-	for from := range size {
-		for to := range size {
-			if from != to {
-				b.sendRecv(0, from, to, f16, 1001, 0)
-			}
-		}
-	}
-	return b.w
-}
-
-func TestEveryOp(t *testing.T) {
-	for _, backend := range backends {
-		for size := 1; size <= 4; size++ {
-			t.Run(fmt.Sprintf("%s/%d", backend, size), func(t *testing.T) {
-				need(t, filepath.Dir(worker(t)), backend)
-				e := experiment(everyOp(size, backend))
-				start(t, e, launch{backend: backend}).done(t, e)
-			})
-		}
-	}
-}
 
 // Groups that overlap and are not in rank order, streams that share a group,
 // dependencies between streams, messages to self in separate tasks.
@@ -254,33 +176,6 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-func TestDataCheckFails(t *testing.T) {
-	folder := filepath.Join(filepath.Dir(worker(t)), "testing")
-	need(t, folder, "broken")
-	for op, want := range map[planpb.Op]string{
-		opAR:                        "all_reduce of float32 sum: element 99 is ",
-		planpb.Op_OP_ALL_GATHER:     "all_gather of float32: bytes after its output were written",
-		planpb.Op_OP_ALL_TO_ALL:     "",
-		planpb.Op_OP_REDUCE_SCATTER: "",
-	} {
-		b := newBuilder(2, 1, "broken")
-		b.collective(op, f32, plus, 0, 0, 100, 0)
-		e := experiment(b.w)
-		j := start(t, e, launch{modules: folder})
-		j.wait()
-		for i := range 2 {
-			var errors []string
-			for _, r := range j.records(t, i) {
-				errors = append(errors, r.GetVerification().GetErrors()...)
-			}
-			text := strings.Join(errors, "\n")
-			if wrong := want != "" && i == 1; wrong != (text != "") || !strings.Contains(text, want) && wrong {
-				t.Errorf("%v, rank %d: errors %q, want %q", op, i, text, want)
-			}
-		}
-	}
-}
-
 func TestInvalidExperiments(t *testing.T) {
 	need(t, filepath.Dir(worker(t)), "gloo")
 	comm := func(e *planpb.Experiment, rank, task int) *planpb.Communication {
@@ -328,6 +223,47 @@ func TestInvalidExperiments(t *testing.T) {
 		"id":         {func(e *planpb.Experiment) { e.Plans[0].Workload.Programs[0].Tasks[1].Id = 3 }, "not its index"},
 		"kind":       {func(e *planpb.Experiment) { e.Plans[0].Workload.Programs[0].Tasks[1].Kind = nil }, "neither span nor"},
 		"no plans":   {func(e *planpb.Experiment) { e.Plans = nil }, "no plans"},
+		"float8":     {func(e *planpb.Experiment) { comm(e, 0, 0).Dtype = planpb.DType_DTYPE_FLOAT8_E4M3FN }, "all_reduce sum of float8_e4m3fn: 8-bit floats can only be moved"},
+		"complex": {func(e *planpb.Experiment) {
+			c := comm(e, 0, 0)
+			c.Dtype, c.ReduceOp = planpb.DType_DTYPE_COMPLEX64, planpb.ReduceOp_REDUCE_OP_MAX
+		}, "complex numbers only have sum"},
+		"bool": {func(e *planpb.Experiment) {
+			c := comm(e, 0, 0)
+			c.Dtype, c.ReduceOp = planpb.DType_DTYPE_BOOL, planpb.ReduceOp_REDUCE_OP_AVG
+		}, "bool has no average"},
+		"bitwise": {func(e *planpb.Experiment) { comm(e, 0, 0).ReduceOp = planpb.ReduceOp_REDUCE_OP_BXOR }, "all_reduce bxor of float32: bitwise reductions are for integers"},
+		"premul": {func(e *planpb.Experiment) {
+			c := comm(e, 0, 0)
+			c.Dtype, c.ReduceOp = planpb.DType_DTYPE_INT32, planpb.ReduceOp_REDUCE_OP_PREMUL_SUM
+		}, "premul_sum is for floats"},
+		"factor": {func(e *planpb.Experiment) {
+			c := comm(e, 0, 0)
+			c.ReduceOp, c.Factor = planpb.ReduceOp_REDUCE_OP_PREMUL_SUM, math.NaN()
+		}, "factor is not a number"},
+		"factors": {func(e *planpb.Experiment) {
+			for r := range 2 {
+				c := comm(e, r, 0)
+				c.ReduceOp, c.Factor = planpb.ReduceOp_REDUCE_OP_PREMUL_SUM, float64(r)
+			}
+		}, "disagree on the factor"},
+		"in place":       {func(e *planpb.Experiment) { comm(e, 0, 0).InPlace = true }, "disagree on being in place"},
+		"batch in place": {func(e *planpb.Experiment) { comm(e, 0, 2).InPlace = true }, "batch cannot be in place"},
+		"uneven in place": {func(e *planpb.Experiment) {
+			for r := range 2 {
+				comm(e, r, 1).InPlace = true
+			}
+		}, "in place in_splits and out_splits must be equal"},
+		"part sums": {func(e *planpb.Experiment) { comm(e, 0, 0).Parts = []*planpb.Part{{InCount: 3, OutCount: 3}} }, "not the sums of its parts"},
+		"parts": {func(e *planpb.Experiment) {
+			comm(e, 0, 0).Parts = []*planpb.Part{{InCount: 3, OutCount: 3}, {InCount: 1, OutCount: 1}}
+			comm(e, 1, 0).Parts = []*planpb.Part{{InCount: 2, OutCount: 2}, {InCount: 2, OutCount: 2}}
+		}, "disagree on the parts"},
+		"part counts": {func(e *planpb.Experiment) {
+			comm(e, 0, 0).Parts = []*planpb.Part{{InCount: 3, OutCount: 1}, {InCount: 1, OutCount: 3}}
+		}, "part 0: in_count and out_count must be equal"},
+		"uneven parts": {func(e *planpb.Experiment) { comm(e, 0, 1).Parts = []*planpb.Part{{}} }, "all_to_allv cannot have parts"},
+		"batch parts":  {func(e *planpb.Experiment) { comm(e, 0, 2).Parts = []*planpb.Part{{}} }, "batch cannot have parts"},
 		"contradiction": {func(e *planpb.Experiment) {
 			for r := range 2 {
 				comm(e, r, 0).Seq, comm(e, r, 1).Seq = 1, 0
@@ -533,12 +469,26 @@ func TestProbe(t *testing.T) {
 			var info struct {
 				Name, Version string
 				Notes         []string
+				Operations    []struct {
+					Op         string
+					Native     bool
+					ComposedOf string `json:"composed_of"`
+				}
 			}
 			if err := json.Unmarshal(out, &info); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			if info.Name != backend || info.Version == "" || strings.ContainsRune(info.Version, 0) {
 				t.Errorf("%+v", info)
+			}
+			if len(info.Operations) != len(planpb.Op_name)-1 {
+				t.Errorf("%d operations, want %d", len(info.Operations), len(planpb.Op_name)-1)
+			}
+			for _, o := range info.Operations {
+				composed := backend == "gloo" && slices.Contains([]string{"reduce_scatter", "reduce_scatterv", "gatherv", "scatterv"}, o.Op)
+				if o.Native == composed || (o.ComposedOf != "") != composed {
+					t.Errorf("%+v", o)
+				}
 			}
 		})
 	}

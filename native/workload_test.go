@@ -64,75 +64,126 @@ func (b *builder) communication(rank, stream int, c *planpb.Communication, deps 
 	return b.add(rank, stream, &planpb.Task{Kind: &planpb.Task_Communication{Communication: c}}, deps...)
 }
 
-// split is how many elements member i of n has with member j in uneven
-// operations; some are none.
-func split(i, j int, count int64) int64 { return count * int64((i+2*j)%3) }
+// call is one collective of all members.
+type call struct {
+	op            planpb.Op
+	dtype         planpb.DType
+	red           planpb.ReduceOp
+	group, root   int     // root: position in the group
+	count         int64   // per member or, for operations without blocks, in all
+	parts         []int64 // in place of count, of a coalesced one
+	stream        int
+	inPlace       bool
+	factor        float64 // of premul_sum
+	withoutSplits bool    // the worker takes them from the members where it can
+}
 
 // collective adds one operation to the programs of all members. count is per
 // member or, for operations without blocks, in all.
 func (b *builder) collective(op planpb.Op, d planpb.DType, red planpb.ReduceOp, group, root int, count int64, stream int) {
-	ranks := b.members(group)
-	n := int64(len(ranks))
-	seq := b.seq[group]
-	b.seq[group]++
+	b.call(call{op: op, dtype: d, red: red, group: group, root: root, count: count, stream: stream,
+		withoutSplits: b.seq[group]%2 == 1})
+}
+
+// call adds one operation to the programs of all members.
+func (b *builder) call(x call) {
+	ranks := b.members(x.group)
+	seq := b.seq[x.group]
+	b.seq[x.group]++
 	for i, rank := range ranks {
-		c := &planpb.Communication{Group: int32(group), Seq: seq, Op: op, Dtype: d, Root: int32(ranks[root]), ReduceOp: red}
-		isRoot := i == root
-		switch op {
-		case planpb.Op_OP_ALL_REDUCE:
-			c.InCount, c.OutCount = count, count
-		case planpb.Op_OP_REDUCE:
-			c.InCount = count
-			if isRoot {
-				c.OutCount = count
-			}
-		case planpb.Op_OP_BROADCAST:
-			if isRoot {
-				c.InCount = count
-			}
-			c.OutCount = count
-		case planpb.Op_OP_ALL_GATHER:
-			c.InCount, c.OutCount = count, count*n
-		case planpb.Op_OP_REDUCE_SCATTER:
-			c.InCount, c.OutCount = count*n, count
-		case planpb.Op_OP_ALL_TO_ALL:
-			c.InCount, c.OutCount = count*n, count*n
-		case planpb.Op_OP_GATHER:
-			c.InCount = count
-			if isRoot {
-				c.OutCount = count * n
-			}
-		case planpb.Op_OP_SCATTER:
-			if isRoot {
-				c.InCount = count * n
-			}
-			c.OutCount = count
-		case planpb.Op_OP_ALL_TO_ALLV:
-			for j := range ranks {
-				c.InSplits = append(c.InSplits, split(i, j, count))
-				c.OutSplits = append(c.OutSplits, split(j, i, count))
-			}
-			c.InCount, c.OutCount = sum(c.InSplits), sum(c.OutSplits)
-		case planpb.Op_OP_ALL_GATHERV:
-			splits := make([]int64, n)
-			for j := range splits {
-				splits[j] = split(j, 1, count)
-			}
-			c.InCount, c.OutCount = splits[i], sum(splits)
-			if seq%2 == 0 { // else the worker takes them from the members
-				c.OutSplits = splits
-			}
-		case planpb.Op_OP_REDUCE_SCATTERV:
-			splits := make([]int64, n)
-			for j := range splits {
-				splits[j] = split(j, 1, count)
-			}
-			c.InCount, c.OutCount = sum(splits), splits[i]
-			if seq%2 == 0 {
-				c.InSplits = splits
+		c := &planpb.Communication{Group: int32(x.group), Seq: seq, Op: x.op, Dtype: x.dtype, Root: int32(ranks[x.root]),
+			ReduceOp: x.red, InPlace: x.inPlace, Factor: x.factor}
+		for _, count := range x.parts {
+			part := &planpb.Part{}
+			part.InCount, part.OutCount = evenCounts(x.op, count, int64(len(ranks)), i == x.root)
+			c.Parts = append(c.Parts, part)
+			c.InCount += part.InCount
+			c.OutCount += part.OutCount
+		}
+		if len(x.parts) == 0 {
+			c.InCount, c.OutCount = evenCounts(x.op, x.count, int64(len(ranks)), i == x.root)
+			unevenCounts(c, x, i, len(ranks))
+		}
+		b.communication(rank, x.stream, c)
+	}
+}
+
+// evenCounts are what a member contributes and receives of an operation whose
+// blocks are all of one size.
+func evenCounts(op planpb.Op, count, n int64, isRoot bool) (in, out int64) {
+	switch op {
+	case planpb.Op_OP_ALL_REDUCE:
+		return count, count
+	case planpb.Op_OP_REDUCE:
+		if isRoot {
+			return count, count
+		}
+		return count, 0
+	case planpb.Op_OP_BROADCAST:
+		if isRoot {
+			return count, count
+		}
+		return 0, count
+	case planpb.Op_OP_ALL_GATHER:
+		return count, count * n
+	case planpb.Op_OP_REDUCE_SCATTER:
+		return count * n, count
+	case planpb.Op_OP_ALL_TO_ALL:
+		return count * n, count * n
+	case planpb.Op_OP_GATHER:
+		if isRoot {
+			return count, count * n
+		}
+		return count, 0
+	case planpb.Op_OP_SCATTER:
+		if isRoot {
+			return count * n, count
+		}
+		return 0, count
+	}
+	return 0, 0
+}
+
+// split is how many elements member i of n has with member j in uneven
+// operations; some are none.
+func split(i, j int, count int64) int64 { return count * int64((i+2*j)%3) }
+
+// unevenCounts sets counts and splits of member i of n, for the v operations.
+func unevenCounts(c *planpb.Communication, x call, i, n int) {
+	each := make([]int64, n) // of every member's block
+	for j := range each {
+		each[j] = split(j, 1, x.count)
+	}
+	splits := each
+	if x.withoutSplits {
+		splits = nil
+	}
+	switch x.op {
+	case planpb.Op_OP_ALL_TO_ALLV:
+		for j := range n {
+			if x.inPlace { // symmetric
+				c.InSplits = append(c.InSplits, split(i+j, 1, x.count))
+				c.OutSplits = append(c.OutSplits, split(i+j, 1, x.count))
+			} else {
+				c.InSplits = append(c.InSplits, split(i, j, x.count))
+				c.OutSplits = append(c.OutSplits, split(j, i, x.count))
 			}
 		}
-		b.communication(rank, stream, c)
+		c.InCount, c.OutCount = sum(c.InSplits), sum(c.OutSplits)
+	case planpb.Op_OP_ALL_GATHERV:
+		c.InCount, c.OutCount, c.OutSplits = each[i], sum(each), splits
+	case planpb.Op_OP_REDUCE_SCATTERV:
+		c.InCount, c.OutCount, c.InSplits = sum(each), each[i], splits
+	case planpb.Op_OP_GATHERV:
+		c.InCount = each[i]
+		if i == x.root {
+			c.OutCount, c.OutSplits = sum(each), splits
+		}
+	case planpb.Op_OP_SCATTERV:
+		c.OutCount = each[i]
+		if i == x.root {
+			c.InCount, c.InSplits = sum(each), splits
+		}
 	}
 }
 

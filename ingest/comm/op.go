@@ -18,7 +18,9 @@ const (
 	AllToAll       Op = "all_to_all"
 	AllToAllV      Op = "all_to_allv"
 	Gather         Op = "gather"
+	GatherV        Op = "gatherv"
 	Scatter        Op = "scatter"
+	ScatterV       Op = "scatterv"
 	Barrier        Op = "barrier"
 	Send           Op = "send"
 	Recv           Op = "recv"
@@ -29,7 +31,7 @@ const (
 // Ops lists every operation that a mix may name, in the order help shows them.
 func Ops() []Op {
 	return []Op{AllReduce, Reduce, Broadcast, AllGather, AllGatherV, ReduceScatter,
-		ReduceScatterV, AllToAll, AllToAllV, Gather, Scatter, Barrier, Send, Recv, Batch}
+		ReduceScatterV, AllToAll, AllToAllV, Gather, GatherV, Scatter, ScatterV, Barrier, Send, Recv, Batch}
 }
 
 // IsP2P says whether op is point-to-point: matched by peer, not by the order
@@ -47,7 +49,7 @@ func (op Op) Reduces() bool {
 
 // Rooted says whether one rank of the group has a special part.
 func (op Op) Rooted() bool {
-	return op == Reduce || op == Broadcast || op == Gather || op == Scatter
+	return op == Reduce || op == Broadcast || op == Gather || op == GatherV || op == Scatter || op == ScatterV
 }
 
 // spellings maps names of collectives, lower-cased and without '_', to
@@ -68,6 +70,7 @@ var spellings = map[string]Op{
 	"alltoall":       AllToAll, "alltoallbase": AllToAll, "alltoallsingle": AllToAll,
 	"alltoallv": AllToAllV,
 	"gather":    Gather, "scatter": Scatter,
+	"gatherv": GatherV, "scatterv": ScatterV,
 	"barrier": Barrier, "monitoredbarrier": Barrier,
 	"send": Send, "isend": Send,
 	"recv": Recv, "irecv": Recv, "recvanysource": Recv,

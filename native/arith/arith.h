@@ -1,15 +1,11 @@
-// Element-wise arithmetic that backends share where their library has none.
+// The element-wise arithmetic that the worker lends to backends.
 #pragma once
 
 #include "mixdown/backend.h"
 
 namespace mixdown {
 
-/// out[i] = a[i] op b[i] for i < count; kAvg adds. `out` may be `a` or `b`.
-void combine(DType dtype, ReduceOp op, void* out, const void* a, const void* b, int64_t count);
-
-/// data[i] = data[i] / divisor: the second half of kAvg. Integers are cut towards
-/// zero.
-void divide(DType dtype, void* data, int64_t count, int64_t divisor);
+/// Arithmetic on host memory; see Arithmetic for what it promises.
+const Arithmetic& host_arithmetic();
 
 }  // namespace mixdown

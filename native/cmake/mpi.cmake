@@ -3,6 +3,10 @@
 
 # mixdown_mpi(NAME PKG_CONFIG_FILE HEADER_SUBFOLDERS LIBRARY_NAMES LIBRARY_SUBFOLDERS DEBIAN_PACKAGE)
 function(mixdown_mpi name pc header_folders library library_folders package)
+  if(name IN_LIST MIXDOWN_SKIP)
+    message(STATUS "mixdown: backend ${name} is skipped: MIXDOWN_SKIP names it")
+    return()
+  endif()
   if(PKG_CONFIG_FOUND)
     pkg_check_modules(PC_${name} QUIET ${pc})
   endif()

@@ -23,6 +23,7 @@ add_executable(mixdown-worker
   worker/executor.cpp
   worker/exit.cpp
   worker/experiment.cpp
+  worker/lower.cpp
   worker/main.cpp
   worker/match.cpp
   worker/modules.cpp
@@ -34,4 +35,4 @@ add_executable(mixdown-worker
   worker/values.cpp
   worker/watchdog.cpp)
 target_include_directories(mixdown-worker PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(mixdown-worker PRIVATE mixdown_plan ${CMAKE_DL_LIBS} Threads::Threads)
+target_link_libraries(mixdown-worker PRIVATE mixdown_arith mixdown_plan ${CMAKE_DL_LIBS} Threads::Threads)

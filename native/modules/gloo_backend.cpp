@@ -32,11 +32,23 @@ class GlooBackend final : public Backend {
   std::vector<std::string> notes() const override {
     return {
         "transport: tcp",
-        "reduce_scatter and reduce_scatterv are composed of an all_to_all(v) and a local reduction",
-        "avg is a sum and a local division",
-        "float16 and bfloat16 are reduced by mixdown's own function",
+        "elements are reduced by mixdown's own functions, between Gloo's messages",
+        "avg is a sum and a local division, premul_sum a local multiplication and a sum",
+        "all_to_all(v), gather and scatter in place copy what would be overwritten aside",
         "operations without elements return at once",
     };
+  }
+
+  std::vector<Support> support() const override {
+    std::vector<Support> all;
+    for (const char* op : {"all_reduce", "reduce", "broadcast", "all_gather", "all_gatherv", "all_to_all",
+                           "all_to_allv", "gather", "scatter", "barrier", "send", "recv", "batch"}) {
+      all.push_back({op, true, ""});
+    }
+    // PyTorch's Gloo has an all_reduce of the whole input here, which is slower.
+    all.push_back({"reduce_scatter", false, "all_to_all and a local reduction"});
+    all.push_back({"reduce_scatterv", false, "all_to_allv and a local reduction"});
+    return all;
   }
 
   void init(const World& world) override {
@@ -59,7 +71,7 @@ class GlooBackend final : public Backend {
     context->setTimeout(kForever);
     gloo::rendezvous::PrefixStore store("gloo-" + id, *store_);
     context->connectFullMesh(store, device_);
-    return make_gloo_communicator(std::move(context));
+    return make_gloo_communicator(std::move(context), *world_.arithmetic);
   }
 
   void finalize() override {

@@ -16,7 +16,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "arith/arith.h"
 #include "modules/mailbox.h"
 
 namespace mixdown {
@@ -49,48 +48,53 @@ void with_element(DType dtype, F f) {
 
 class GlooCommunicator final : public Communicator {
  public:
-  explicit GlooCommunicator(std::shared_ptr<gloo::Context> context)
-      : context_(std::move(context)), rank_(context_->rank), size_(context_->size), counts_(size_) {}
+  GlooCommunicator(std::shared_ptr<gloo::Context> context, const Arithmetic& arithmetic)
+      : Communicator(context->rank, context->size, arithmetic), context_(std::move(context)) {}
 
   ~GlooCommunicator() override { context_->closeConnections(); }
 
-  void reserve(int64_t bytes) override {
-    if (static_cast<int64_t>(scratch_.size()) < bytes) scratch_.resize(bytes);
-  }
-
-  void all_reduce(const void* in, void* out, int64_t count, DType dtype, ReduceOp op) override {
+  void all_reduce(const void* in, void* out, int64_t count, DType dtype, Reduction reduction) override {
     if (count == 0) return;
-    if (size_ == 1) return copy(in, out, count, dtype);
+    if (reduction.op == ReduceOp::kPremulSum) {
+      arithmetic().scale(dtype, out, in, count, reduction.factor);
+      in = out;
+    }
+    if (size() == 1) return copy(in, out, count, dtype);
     with_element(dtype, [&]<typename T>(T*) {
       gloo::AllreduceOptions options(context_);
-      options.setInput(mutable_of<T>(in), count);
+      // Without an input Gloo reduces the output in place.
+      if (in != out) options.setInput(mutable_of<T>(in), count);
       options.setOutput(static_cast<T*>(out), count);
-      options.setReduceFunction(function(dtype, op));
+      options.setReduceFunction(function(dtype, reduction.op));
       options.setTag(next_tag());
       gloo::allreduce(options);
     });
-    if (op == ReduceOp::kAvg) divide(dtype, out, count, size_);
+    if (reduction.op == ReduceOp::kAvg) arithmetic().divide(dtype, out, count, size());
   }
 
-  void reduce(const void* in, void* out, int64_t count, DType dtype, ReduceOp op, int root) override {
+  void reduce(const void* in, void* out, int64_t count, DType dtype, Reduction reduction, int root) override {
     if (count == 0) return;
-    if (size_ == 1) return copy(in, out, count, dtype);
     // The ring passes through every member's output.
-    if (rank_ != root) out = scratch(count * size_of(dtype));
+    if (rank() != root) out = scratch(count * size_of(dtype));
+    if (reduction.op == ReduceOp::kPremulSum) {
+      arithmetic().scale(dtype, out, in, count, reduction.factor);
+      in = out;
+    }
+    if (size() == 1) return copy(in, out, count, dtype);
     with_element(dtype, [&]<typename T>(T*) {
       gloo::ReduceOptions options(context_);
-      options.setInput(mutable_of<T>(in), count);
+      if (in != out) options.setInput(mutable_of<T>(in), count);
       options.setOutput(static_cast<T*>(out), count);
       options.setRoot(root);
-      options.setReduceFunction(function(dtype, op));
+      options.setReduceFunction(function(dtype, reduction.op));
       options.setTag(next_tag());
       gloo::reduce(options);
     });
-    if (op == ReduceOp::kAvg && rank_ == root) divide(dtype, out, count, size_);
+    if (reduction.op == ReduceOp::kAvg && rank() == root) arithmetic().divide(dtype, out, count, size());
   }
 
   void broadcast(void* buffer, int64_t count, DType dtype, int root) override {
-    if (count == 0 || size_ == 1) return;
+    if (count == 0 || size() == 1) return;
     with_element(dtype, [&]<typename T>(T*) {
       gloo::BroadcastOptions options(context_);
       options.setOutput(static_cast<T*>(buffer), count);
@@ -102,52 +106,38 @@ class GlooCommunicator final : public Communicator {
 
   void all_gather(const void* in, void* out, int64_t count, DType dtype) override {
     if (count == 0) return;
-    if (size_ == 1) return copy(in, out, count, dtype);
+    if (size() == 1) return copy(in, out, count, dtype);
     with_element(dtype, [&]<typename T>(T*) {
       gloo::AllgatherOptions options(context_);
-      options.setInput(mutable_of<T>(in), count);
-      options.setOutput(static_cast<T*>(out), count * size_);
+      // Without an input Gloo takes this rank's block of the output.
+      if (in != static_cast<T*>(out) + rank() * count) options.setInput(mutable_of<T>(in), count);
+      options.setOutput(static_cast<T*>(out), count * size());
       options.setTag(next_tag());
       gloo::allgather(options);
     });
   }
 
   void all_gatherv(const void* in, void* out, const int64_t* counts, DType dtype) override {
-    if (std::all_of(counts, counts + size_, [](int64_t n) { return n == 0; })) return;
-    if (size_ == 1) return copy(in, out, counts[0], dtype);
+    if (std::all_of(counts, counts + size(), [](int64_t n) { return n == 0; })) return;
+    if (size() == 1) return copy(in, out, counts[0], dtype);
     with_element(dtype, [&]<typename T>(T*) {
       gloo::AllgathervOptions options(context_);
-      options.setInput(mutable_of<T>(in), counts[rank_]);
-      options.setOutput(static_cast<T*>(out), std::vector<size_t>(counts, counts + size_));
+      const int64_t before = std::accumulate(counts, counts + rank(), int64_t{0});
+      if (in != static_cast<T*>(out) + before) options.setInput(mutable_of<T>(in), counts[rank()]);
+      options.setOutput(static_cast<T*>(out), std::vector<size_t>(counts, counts + size()));
       options.setTag(next_tag());
       gloo::allgatherv(options);
     });
   }
 
-  void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op) override {
-    if (count == 0) return;
-    if (size_ == 1) return copy(in, out, count, dtype);
-    char* blocks = scratch(count * size_of(dtype) * size_);
-    all_to_all(in, blocks, count, dtype);
-    fold(blocks, out, count, dtype, op);
-  }
-
-  void reduce_scatterv(const void* in, void* out, const int64_t* counts, DType dtype, ReduceOp op) override {
-    if (size_ == 1) return copy(in, out, counts[0], dtype);
-    const int64_t count = counts[rank_];
-    char* blocks = scratch(count * size_of(dtype) * size_);
-    std::fill(counts_.begin(), counts_.end(), count);
-    all_to_allv(in, counts, blocks, counts_.data(), dtype);
-    if (count > 0) fold(blocks, out, count, dtype, op);
-  }
-
   void all_to_all(const void* in, void* out, int64_t count, DType dtype) override {
     if (count == 0) return;
-    if (size_ == 1) return copy(in, out, count, dtype);
+    if (size() == 1) return copy(in, out, count, dtype);
+    if (in == out) in = aside(in, count * size(), dtype);
     with_element(dtype, [&]<typename T>(T*) {
       gloo::AlltoallOptions options(context_);
-      options.setInput(mutable_of<T>(in), count * size_);
-      options.setOutput(static_cast<T*>(out), count * size_);
+      options.setInput(mutable_of<T>(in), count * size());
+      options.setOutput(static_cast<T*>(out), count * size());
       options.setTag(next_tag());
       gloo::alltoall(options);
     });
@@ -155,11 +145,12 @@ class GlooCommunicator final : public Communicator {
 
   void all_to_allv(const void* in, const int64_t* in_counts, void* out, const int64_t* out_counts,
                    DType dtype) override {
-    if (size_ == 1) return copy(in, out, in_counts[0], dtype);
+    if (size() == 1) return copy(in, out, in_counts[0], dtype);
+    if (in == out) in = aside(in, std::accumulate(in_counts, in_counts + size(), int64_t{0}), dtype);
     with_element(dtype, [&]<typename T>(T*) {
       gloo::AlltoallvOptions options(context_);
-      options.setInput(mutable_of<T>(in), std::vector<int64_t>(in_counts, in_counts + size_));
-      options.setOutput(static_cast<T*>(out), std::vector<int64_t>(out_counts, out_counts + size_));
+      options.setInput(mutable_of<T>(in), std::vector<int64_t>(in_counts, in_counts + size()));
+      options.setOutput(static_cast<T*>(out), std::vector<int64_t>(out_counts, out_counts + size()));
       options.setTag(next_tag());
       gloo::alltoallv(options);
     });
@@ -167,11 +158,14 @@ class GlooCommunicator final : public Communicator {
 
   void gather(const void* in, void* out, int64_t count, DType dtype, int root) override {
     if (count == 0) return;
-    if (size_ == 1) return copy(in, out, count, dtype);
+    if (size() == 1) return copy(in, out, count, dtype);
+    // In place Gloo's own copy to the root's block would be of a block onto itself.
+    const char* block = static_cast<char*>(out) + rank() * count * size_of(dtype);
+    if (rank() == root && in == block) in = aside(in, count, dtype);
     with_element(dtype, [&]<typename T>(T*) {
       gloo::GatherOptions options(context_);
       options.setInput(mutable_of<T>(in), count);
-      if (rank_ == root) options.setOutput(static_cast<T*>(out), count * size_);
+      if (rank() == root) options.setOutput(static_cast<T*>(out), count * size());
       options.setRoot(root);
       options.setTag(next_tag());
       gloo::gather(options);
@@ -180,15 +174,17 @@ class GlooCommunicator final : public Communicator {
 
   void scatter(const void* in, void* out, int64_t count, DType dtype, int root) override {
     if (count == 0) return;
-    if (size_ == 1) return copy(in, out, count, dtype);
+    if (size() == 1) return copy(in, out, count, dtype);
+    char* block = rank() == root ? mutable_of<char>(in) + rank() * count * size_of(dtype) : nullptr;
+    void* received = out == block ? scratch(count * size_of(dtype)) : out;
     with_element(dtype, [&]<typename T>(T*) {
       gloo::ScatterOptions options(context_);
-      if (rank_ == root) {
-        std::vector<T*> blocks(size_);
-        for (int m = 0; m < size_; ++m) blocks[m] = mutable_of<T>(in) + m * count;
+      if (rank() == root) {
+        std::vector<T*> blocks(size());
+        for (int m = 0; m < size(); ++m) blocks[m] = mutable_of<T>(in) + m * count;
         options.setInputs(blocks, count);
       }
-      options.setOutput(static_cast<T*>(out), count);
+      options.setOutput(static_cast<T*>(received), count);
       options.setRoot(root);
       options.setTag(next_tag());
       gloo::scatter(options);
@@ -196,7 +192,7 @@ class GlooCommunicator final : public Communicator {
   }
 
   void barrier() override {
-    if (size_ == 1) return;
+    if (size() == 1) return;
     gloo::BarrierOptions options(context_);
     options.setTag(next_tag());
     gloo::barrier(options);
@@ -209,7 +205,7 @@ class GlooCommunicator final : public Communicator {
     for (const bool sends : {false, true}) {
       for (size_t i = 0; i < n; ++i) {
         const Transfer& t = transfers[i];
-        if (t.send != sends || t.peer == rank_) continue;
+        if (t.send != sends || t.peer == rank()) continue;
         buffers[i] = context_->createUnboundBuffer(t.buffer, t.count * element);
         const uint64_t slot = kPointToPoint | static_cast<uint64_t>(t.match);
         if (t.send) {
@@ -221,11 +217,11 @@ class GlooCommunicator final : public Communicator {
     }
     for (size_t i = 0; i < n; ++i) {
       const Transfer& t = transfers[i];
-      if (t.peer == rank_ && t.send) self_.put(t.match, t.buffer, t.count * element);
+      if (t.peer == rank() && t.send) self_.put(t.match, t.buffer, t.count * element);
     }
     for (size_t i = 0; i < n; ++i) {
       const Transfer& t = transfers[i];
-      if (t.peer == rank_) {
+      if (t.peer == rank()) {
         if (!t.send) self_.take(t.match, t.buffer, t.count * element);
       } else if (t.send) {
         buffers[i]->waitSend();
@@ -236,42 +232,32 @@ class GlooCommunicator final : public Communicator {
   }
 
  private:
-  static void copy(const void* in, void* out, int64_t count, DType dtype) {
-    if (count > 0) std::memcpy(out, in, count * size_of(dtype));
+  gloo::AllreduceOptions::Func function(DType dtype, ReduceOp op) const {
+    const auto combine = arithmetic().combine;
+    return [=](void* out, const void* a, const void* b, size_t n) {
+      combine(dtype, op, out, a, b, static_cast<int64_t>(n));
+    };
   }
 
-  static gloo::AllreduceOptions::Func function(DType dtype, ReduceOp op) {
-    return [dtype, op](void* out, const void* a, const void* b, size_t n) { combine(dtype, op, out, a, b, n); };
-  }
-
-  // Reduces the blocks that the members sent, in group order.
-  void fold(const char* blocks, void* out, int64_t count, DType dtype, ReduceOp op) const {
-    const int64_t bytes = count * size_of(dtype);
-    combine(dtype, op, out, blocks, blocks + bytes, count);
-    for (int m = 2; m < size_; ++m) combine(dtype, op, out, out, blocks + m * bytes, count);
-    if (op == ReduceOp::kAvg) divide(dtype, out, count, size_);
-  }
-
-  char* scratch(int64_t bytes) {
-    reserve(bytes);
-    return scratch_.data();
+  // A copy of an input that the operation would overwrite.
+  const void* aside(const void* in, int64_t count, DType dtype) {
+    char* input = scratch(count * size_of(dtype));
+    copy(in, input, count, dtype);
+    return input;
   }
 
   uint32_t next_tag() { return tag_++; }
 
   std::shared_ptr<gloo::Context> context_;
-  const int rank_;
-  const int size_;
   uint32_t tag_ = 0;
-  std::vector<int64_t> counts_;
-  std::vector<char> scratch_;
   Mailbox self_;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_gloo_communicator(std::shared_ptr<gloo::Context> context) {
-  return std::make_unique<GlooCommunicator>(std::move(context));
+std::unique_ptr<Communicator> make_gloo_communicator(std::shared_ptr<gloo::Context> context,
+                                                     const Arithmetic& arithmetic) {
+  return std::make_unique<GlooCommunicator>(std::move(context), arithmetic);
 }
 
 }  // namespace mixdown

@@ -9,7 +9,8 @@
 
 namespace mixdown {
 
-/// A communicator on a connected context.
-std::unique_ptr<Communicator> make_gloo_communicator(std::shared_ptr<gloo::Context> context);
+/// A communicator on a connected context. `arithmetic` outlives it.
+std::unique_ptr<Communicator> make_gloo_communicator(std::shared_ptr<gloo::Context> context,
+                                                     const Arithmetic& arithmetic);
 
 }  // namespace mixdown

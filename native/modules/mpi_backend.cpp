@@ -29,15 +29,30 @@ class MpiBackend final : public Backend {
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = {
         "blocking collectives; point-to-point with MPI_Isend and MPI_Irecv",
-        "avg is a sum and a local division",
-        "float16 and bfloat16 are reduced by a user-defined MPI_Op, and so is uint8 by min and max where the library "
-        "compares it as signed",
+        "avg is a sum and a local division, premul_sum a local multiplication and a sum",
+        "reduce_scatter(v) in place goes through a copy of the result",
+        "more than 2147483647 elements: reductions and broadcast in several calls, the others composed of messages",
+        "float16 and bfloat16 are reduced by a user-defined MPI_Op, and so are unsigned integers by min and max "
+        "where the library compares them as signed",
     };
+#ifdef MPICH_VERSION
+    notes.push_back("reduce in place to another root than member 0 copies its input: MPICH 4.0 crashes in its own form");
+#endif
 #ifdef MIXDOWN_MPI_YIELDS
     notes.push_back(
         "gives up the processor while it polls when there are more ranks than cores; MIXDOWN_YIELD=0 or 1 overrides");
 #endif
     return notes;
+  }
+
+  std::vector<Support> support() const override {
+    std::vector<Support> all;
+    for (const char* op : {"all_reduce", "reduce", "broadcast", "all_gather", "all_gatherv", "reduce_scatter",
+                           "reduce_scatterv", "all_to_all", "all_to_allv", "gather", "gatherv", "scatter", "scatterv",
+                           "barrier", "send", "recv", "batch"}) {
+      all.push_back({op, true, ""});
+    }
+    return all;
   }
 
   void init(const World& world) override {
@@ -60,7 +75,8 @@ class MpiBackend final : public Backend {
       throw std::runtime_error(name() + ": MPI rank " + std::to_string(rank) + " is worker " +
                                std::to_string(world.rank) + "; leave out --index under mpirun");
     }
-    types_.create();
+    arithmetic_ = world.arithmetic;
+    types_.create(*arithmetic_);
     mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world_), "MPI_Comm_group");
   }
 
@@ -72,7 +88,7 @@ class MpiBackend final : public Backend {
     mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, subset, 0, &comm), "MPI_Comm_create_group");
     MPI_Group_free(&subset);
     mpi_check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    return make_mpi_communicator(comm, types_);
+    return make_mpi_communicator(comm, types_, *arithmetic_);
   }
 
   void finalize() override {
@@ -83,6 +99,7 @@ class MpiBackend final : public Backend {
 
  private:
   MpiTypes types_;
+  const Arithmetic* arithmetic_ = nullptr;
   MPI_Group world_ = MPI_GROUP_NULL;
 };
 

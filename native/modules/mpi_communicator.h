@@ -7,7 +7,8 @@
 
 namespace mixdown {
 
-/// A communicator that owns `comm`. `types` outlives it.
-std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm, const MpiTypes& types);
+/// A communicator that owns `comm`. `types` and `arithmetic` outlive it.
+std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm, const MpiTypes& types,
+                                                    const Arithmetic& arithmetic);
 
 }  // namespace mixdown

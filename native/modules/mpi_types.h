@@ -13,20 +13,33 @@ namespace mixdown {
 void mpi_check(int code, const char* call);
 
 /// Datatypes and operations, among them those for the 16-bit floats that MPI
-/// lacks. Made after MPI_Init, freed before MPI_Finalize.
+/// lacks. Made after MPI_Init, freed before MPI_Finalize. One in a process.
 class MpiTypes {
  public:
-  void create();
+  void create(const Arithmetic& arithmetic);
   void free();
   MPI_Datatype datatype(DType dtype) const;
   MPI_Op op(DType dtype, ReduceOp op) const;
 
  private:
+  struct Ops {
+    MPI_Op sum = MPI_OP_NULL;
+    MPI_Op min = MPI_OP_NULL;
+    MPI_Op max = MPI_OP_NULL;
+    MPI_Op prod = MPI_OP_NULL;
+  };
+  template <DType dtype>
+  static void create_ops(Ops& ops);
+  template <DType dtype, typename T>
+  void create_unsigned(MPI_Datatype type);
+  static void free_ops(Ops& ops);
+  static MPI_Op of(const Ops& ops, ReduceOp op);
+
   MPI_Datatype half_ = MPI_DATATYPE_NULL;
   MPI_Datatype bfloat_ = MPI_DATATYPE_NULL;
-  MPI_Op half_ops_[4] = {MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL};
-  MPI_Op byte_ops_[4] = {MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL};  // only where the library's are wrong
-  MPI_Op bfloat_ops_[4] = {MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL};
+  Ops half_ops_;
+  Ops bfloat_ops_;
+  Ops unsigned_ops_[4];  // by the logarithm of the size, only where the library's are wrong
 };
 
 }  // namespace mixdown

@@ -15,11 +15,12 @@ namespace mixdown {
 class Check {
  public:
   /// Before the operation: fills what it reads, and marks what it may write and
-  /// the guards around that.
+  /// the guards around that. `in` and `out` are the buffers.
   void prepare(const Operation& operation, const Expectation& expectation, char* in, char* out);
 
-  /// After it: compares every element and the guards.
-  void inspect(int task, const Operation& operation, const Expectation& expectation, const char* out);
+  /// After it: compares every element and the guards, and the input where it must
+  /// be as it was.
+  void inspect(int task, const Operation& operation, const Expectation& expectation, char* in, char* out);
 
   int64_t operations() const { return operations_; }
   int64_t elements() const { return elements_; }

@@ -35,7 +35,7 @@ void warm_up(Communicator& communicator, int size, const std::set<int>& peers) {
   communicator.barrier();
   std::vector<int32_t> in(size);
   std::vector<int32_t> out(size);
-  communicator.all_reduce(in.data(), out.data(), 1, DType::kInt32, ReduceOp::kSum);
+  communicator.all_reduce(in.data(), out.data(), 1, DType::kInt32, {});
   communicator.all_to_all(in.data(), out.data(), 1, DType::kInt32);
   if (peers.empty()) return;
   std::vector<Transfer> transfers;

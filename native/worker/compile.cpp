@@ -9,12 +9,50 @@
 namespace mixdown {
 namespace {
 
+// Where input and output of an operation in place share memory.
+void overlap(Operation& o, int position, bool is_root) {
+  const int64_t element = size_of(o.dtype);
+  const auto before = [&](const std::vector<int64_t>& counts) {
+    return std::accumulate(counts.begin(), counts.begin() + position, int64_t{0}) * element;
+  };
+  const auto input_at = [&](int64_t offset) {
+    o.overlap = Overlap::kInputInOutput;
+    o.overlap_offset = offset;
+  };
+  const auto output_at = [&](int64_t offset) {
+    o.overlap = Overlap::kOutputInInput;
+    o.overlap_offset = offset;
+  };
+  if (rooted(o.op) && !is_root) return;
+  switch (o.op) {
+    case pb::OP_ALL_REDUCE:
+    case pb::OP_REDUCE:
+    case pb::OP_ALL_TO_ALL:
+    case pb::OP_ALL_TO_ALLV:
+      return input_at(0);
+    case pb::OP_ALL_GATHER:
+    case pb::OP_GATHER:
+      return input_at(position * o.count * element);
+    case pb::OP_ALL_GATHERV:
+    case pb::OP_GATHERV:
+      return input_at(before(o.out_counts));
+    case pb::OP_REDUCE_SCATTER:
+    case pb::OP_SCATTER:
+      return output_at(position * o.count * element);
+    case pb::OP_REDUCE_SCATTERV:
+    case pb::OP_SCATTERV:
+      return output_at(before(o.in_counts));
+    default:
+      return;  // broadcast is so anyway
+  }
+}
+
 Operation compile_operation(const pb::Communication& c, int rank, const Groups& groups, const Match& match) {
   Operation o;
   o.op = c.op();
   if (c.op() == pb::OP_BARRIER) return o;
   o.dtype = dtype_of(c.dtype());
-  if (reduces(c.op())) o.reduce_op = reduce_op_of(c.reduce_op());
+  if (reduces(c.op())) o.reduction = {reduce_op_of(c.reduce_op()), c.factor()};
   if (rooted(c.op())) o.root = groups.position(c.group(), c.root());
   const bool is_root = rooted(c.op()) && c.root() == rank;
   const int64_t element = size_of(o.dtype);
@@ -54,10 +92,14 @@ Operation compile_operation(const pb::Communication& c, int rank, const Groups& 
       o.out_counts.assign(c.out_splits().begin(), c.out_splits().end());
       break;
     case pb::OP_ALL_GATHERV:
+    case pb::OP_GATHERV:
       o.out_counts = counts([](const pb::Communication& view) { return view.in_count(); });
+      if (rooted(c.op()) && !is_root) out = 0;
       break;
     case pb::OP_REDUCE_SCATTERV:
+    case pb::OP_SCATTERV:
       o.in_counts = counts([](const pb::Communication& view) { return view.out_count(); });
+      if (rooted(c.op()) && !is_root) in = 0;
       break;
     default:
       in = out = 0;
@@ -68,6 +110,18 @@ Operation compile_operation(const pb::Communication& c, int rank, const Groups& 
   }
   o.in_bytes = in * element;
   o.out_bytes = out * element;
+  if (c.in_place()) overlap(o, groups.position(c.group(), rank), is_root);
+  if (element_wise(c.op())) return o;  // parts lie one after the other: one call is as good
+  int64_t in_offset = 0;
+  int64_t out_offset = 0;
+  for (int i = 0; i < c.parts_size(); ++i) {
+    Operation part = compile_operation(part_of(c, i), rank, groups, match);
+    part.in_offset = in_offset;
+    part.out_offset = out_offset;
+    in_offset += part.in_bytes;
+    out_offset += part.out_bytes;
+    o.parts.push_back(std::move(part));
+  }
   return o;
 }
 
@@ -186,7 +240,7 @@ void measure(const pb::Program& program, const Groups& groups, const Match& matc
   for (const auto& task : program.tasks()) {
     if (!task.has_communication()) continue;
     const Operation o = compile_operation(task.communication(), program.rank(), groups, match);
-    sizes.need(static_cast<size_t>(task.stream()), o.in_bytes, o.out_bytes);
+    sizes.need(static_cast<size_t>(task.stream()), o.input_buffer(), o.output_buffer());
   }
 }
 

@@ -96,7 +96,11 @@ void Control::request_stop() { header_->stop.store(1); }
 void Control::set_state(WorkerState state, int plan, int iteration) {
   slot_->plan.store(plan, std::memory_order_relaxed);
   slot_->iteration.store(iteration, std::memory_order_relaxed);
-  slot_->state.store(static_cast<uint32_t>(state), std::memory_order_release);
+  // How the worker ended stays, though its threads may run on for a moment.
+  uint32_t seen = slot_->state.load(std::memory_order_relaxed);
+  while (seen < static_cast<uint32_t>(WorkerState::kFailed) &&
+         !slot_->state.compare_exchange_weak(seen, static_cast<uint32_t>(state), std::memory_order_release)) {
+  }
 }
 
 void Control::set_streams(int streams) { slot_->streams.store(static_cast<uint32_t>(streams)); }

@@ -135,7 +135,8 @@ void Executor::communicate(int stream, int task, const Step& step, int64_t ready
   times.end = now_ns();
   if (turn != nullptr) turn->set(static_cast<uint32_t>(operation.turn) + 1);
   if (check_ != nullptr) {
-    check_->inspect(task, operation, program_->expectations[step.operation], buffers.out.data());
+    check_->inspect(task, operation, program_->expectations[step.operation], buffers.in.data(),
+                    buffers.out.data());
     times.end = now_ns();
   }
 }

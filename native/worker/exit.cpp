@@ -14,8 +14,9 @@
 namespace mixdown {
 namespace {
 
-Control* the_control = nullptr;
-Results* the_results = nullptr;
+// Signal handlers and the watchdog's thread read them.
+std::atomic<Control*> current_control{nullptr};
+std::atomic<Results*> current_results{nullptr};
 std::atomic<bool> ending{false};
 
 // The first thread to get here ends the process, the others wait for that.
@@ -25,7 +26,8 @@ void claim_end() {
 }
 
 void on_terminate(int) {
-  if (the_control != nullptr) the_control->set_terminated();
+  Control* control = current_control.load();
+  if (control != nullptr) control->set_terminated();
   _exit(kTerminated);
 }
 
@@ -36,9 +38,10 @@ void on_crash(int signal) {
                         : signal == SIGFPE ? "crashed with SIGFPE"
                         : signal == SIGBUS ? "crashed with SIGBUS"
                                            : "crashed with SIGSEGV";
-  if (the_control != nullptr) {
-    the_control->set_failed(message);
-    the_control->request_stop();
+  Control* control = current_control.load();
+  if (control != nullptr) {
+    control->set_failed(message);
+    control->request_stop();
   }
   _exit(kFailed);
 }
@@ -65,8 +68,8 @@ void handle(int signal, void (*handler)(int)) {
 }  // namespace
 
 void handle_exits(Control* control, Results* results) {
-  the_control = control;
-  the_results = results;
+  current_control.store(control);
+  current_results.store(results);
   const rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
   handle(SIGTERM, on_terminate);
@@ -78,14 +81,16 @@ void handle_exits(Control* control, Results* results) {
 }
 
 void fail(const std::string& message, const Place& place) {
+  Control* control = current_control.load();
+  Results* results = current_results.load();
   // A peer that ended breaks our connections: the peer's message is the one to
   // read.
-  if (the_control != nullptr && the_control->stopping()) leave();
+  if (control != nullptr && control->stopping()) leave();
   claim_end();
-  if (the_results != nullptr) the_results->write_failure(message, place);
-  if (the_control != nullptr) {
-    the_control->set_failed(message.c_str());
-    the_control->request_stop();
+  if (results != nullptr) results->write_failure(message, place);
+  if (control != nullptr) {
+    control->set_failed(message.c_str());
+    control->request_stop();
   }
   std::fprintf(stderr, "mixdown-worker: %s\n", message.c_str());
   _exit(kFailed);
@@ -93,7 +98,7 @@ void fail(const std::string& message, const Place& place) {
 
 void leave() {
   claim_end();
-  if (the_control != nullptr) the_control->set_left();
+  if (Control* control = current_control.load()) control->set_left();
   _exit(kStopped);
 }
 

@@ -34,6 +34,15 @@ int64_t common_count(const pb::Communication& c, bool root) {
   }
 }
 
+// As common_count of every part.
+bool parts_alike(const pb::Communication& a, bool a_root, const pb::Communication& b, bool b_root) {
+  if (a.parts_size() != b.parts_size()) return false;
+  for (int i = 0; i < a.parts_size(); ++i) {
+    if (common_count(part_of(a, i), a_root) != common_count(part_of(b, i), b_root)) return false;
+  }
+  return true;
+}
+
 void check_alike(int plan, const std::string& what, const Members& members, const pb::Group& group) {
   const pb::Communication& first = *members[0];
   for (size_t m = 0; m < members.size(); ++m) {
@@ -46,19 +55,28 @@ void check_alike(int plan, const std::string& what, const Members& members, cons
     if (c.dtype() != first.dtype()) disagree(plan, what, ranks + "the dtype");
     if (reduces(c.op()) && c.reduce_op() != first.reduce_op()) disagree(plan, what, ranks + "the reduce op");
     if (rooted(c.op()) && c.root() != first.root()) disagree(plan, what, ranks + "the root");
-    const int64_t mine = common_count(c, c.root() == group.ranks(static_cast<int>(m)));
-    const int64_t theirs = common_count(first, first.root() == group.ranks(0));
+    if (c.in_place() != first.in_place()) disagree(plan, what, ranks + "being in place");
+    if (c.reduce_op() == pb::REDUCE_OP_PREMUL_SUM && c.factor() != first.factor()) {
+      disagree(plan, what, ranks + "the factor");
+    }
+    const bool root = c.root() == group.ranks(static_cast<int>(m));
+    const bool first_root = first.root() == group.ranks(0);
+    if (!parts_alike(c, root, first, first_root)) disagree(plan, what, ranks + "the parts");
+    const int64_t mine = common_count(c, root);
+    const int64_t theirs = common_count(first, first_root);
     if (mine != theirs) {
       disagree(plan, what, ranks + "the count: " + std::to_string(theirs) + ", " + std::to_string(mine));
     }
   }
 }
 
-void check_splits(int plan, const std::string& what, const Members& members) {
+void check_splits(int plan, const std::string& what, const Members& members, const pb::Group& group) {
   const int size = static_cast<int>(members.size());
   const pb::Op op = members[0]->op();
+  const bool gathers = op == pb::OP_ALL_GATHERV || op == pb::OP_GATHERV;
+  const bool scatters = op == pb::OP_REDUCE_SCATTERV || op == pb::OP_SCATTERV;
   int64_t total = 0;
-  for (const auto* c : members) total += op == pb::OP_ALL_GATHERV ? c->in_count() : c->out_count();
+  for (const auto* c : members) total += gathers ? c->in_count() : c->out_count();
   for (int i = 0; i < size; ++i) {
     const pb::Communication& c = *members[i];
     const auto entry = [&](const std::string& name, int j, int64_t mine, int64_t theirs) {
@@ -66,18 +84,19 @@ void check_splits(int plan, const std::string& what, const Members& members) {
       disagree(plan, what, name + " of member " + std::to_string(i) + " for member " + std::to_string(j) + " is " +
                                std::to_string(mine) + ", that member has " + std::to_string(theirs));
     };
-    if (op == pb::OP_ALL_GATHERV && c.out_count() != total) {
+    const bool whole = !rooted(op) || c.root() == group.ranks(i);  // it has all the blocks
+    if (gathers && whole && c.out_count() != total) {
       disagree(plan, what, "out_count of member " + std::to_string(i) + " is not the sum of all in_counts");
     }
-    if (op == pb::OP_REDUCE_SCATTERV && c.in_count() != total) {
+    if (scatters && whole && c.in_count() != total) {
       disagree(plan, what, "in_count of member " + std::to_string(i) + " is not the sum of all out_counts");
     }
     for (int j = 0; j < size; ++j) {
       if (op == pb::OP_ALL_TO_ALLV) entry("in_splits", j, c.in_splits(j), members[j]->out_splits(i));
-      if (op == pb::OP_ALL_GATHERV && !c.out_splits().empty()) {
+      if (gathers && !c.out_splits().empty()) {
         entry("out_splits", j, c.out_splits(j), members[j]->in_count());
       }
-      if (op == pb::OP_REDUCE_SCATTERV && !c.in_splits().empty()) {
+      if (scatters && !c.in_splits().empty()) {
         entry("in_splits", j, c.in_splits(j), members[j]->out_count());
       }
     }
@@ -156,7 +175,7 @@ Match::Match(const pb::Plan& plan, int index, const Groups& groups) {
       disagree(index, what, "rank " + std::to_string(groups.rank(group, static_cast<int>(m))) + " does not take part");
     }
     check_alike(index, what, members, plan.workload().groups(group));
-    check_splits(index, what, members);
+    check_splits(index, what, members, plan.workload().groups(group));
   }
 }
 

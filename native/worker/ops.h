@@ -18,17 +18,46 @@ inline bool reduces(pb::Op op) {
 }
 
 inline bool rooted(pb::Op op) {
-  return op == pb::OP_REDUCE || op == pb::OP_BROADCAST || op == pb::OP_GATHER || op == pb::OP_SCATTER;
+  return op == pb::OP_REDUCE || op == pb::OP_BROADCAST || op == pb::OP_GATHER || op == pb::OP_SCATTER ||
+         op == pb::OP_GATHERV || op == pb::OP_SCATTERV;
 }
 
+/// Whether several tensors are as good as one that is as long as all of them.
+inline bool element_wise(pb::Op op) {
+  return op == pb::OP_ALL_REDUCE || op == pb::OP_REDUCE || op == pb::OP_BROADCAST;
+}
+
+/// Whether it may have parts: all blocks are of one size.
+inline bool coalesces(pb::Op op) {
+  return element_wise(op) || op == pb::OP_ALL_GATHER || op == pb::OP_REDUCE_SCATTER || op == pb::OP_ALL_TO_ALL ||
+         op == pb::OP_GATHER || op == pb::OP_SCATTER;
+}
+
+/// The operation on one tensor of a coalesced collective.
+inline pb::Communication part_of(const pb::Communication& c, int part) {
+  pb::Communication one;  // not a copy: that would be of all parts
+  one.set_group(c.group());
+  one.set_seq(c.seq());
+  one.set_op(c.op());
+  one.set_dtype(c.dtype());
+  one.set_root(c.root());
+  one.set_reduce_op(c.reduce_op());
+  one.set_factor(c.factor());
+  one.set_in_place(c.in_place());
+  one.set_in_count(c.parts(part).in_count());
+  one.set_out_count(c.parts(part).out_count());
+  return one;
+}
+
+/// Only of what `lower` leaves.
 inline DType dtype_of(pb::DType dtype) { return static_cast<DType>(dtype); }
 inline ReduceOp reduce_op_of(pb::ReduceOp op) { return static_cast<ReduceOp>(op); }
 
 static_assert(static_cast<int>(DType::kFloat32) == pb::DTYPE_FLOAT32);
 static_assert(static_cast<int>(DType::kBFloat16) == pb::DTYPE_BFLOAT16);
-static_assert(static_cast<int>(DType::kBool) == pb::DTYPE_BOOL);
+static_assert(static_cast<int>(DType::kUInt64) == pb::DTYPE_UINT64);
 static_assert(static_cast<int>(ReduceOp::kSum) == pb::REDUCE_OP_SUM);
-static_assert(static_cast<int>(ReduceOp::kProd) == pb::REDUCE_OP_PROD);
+static_assert(static_cast<int>(ReduceOp::kPremulSum) == pb::REDUCE_OP_PREMUL_SUM);
 
 /// "all_reduce": the enum's name as torch.distributed and our reports write it.
 inline std::string short_name(const std::string& enum_name, size_t prefix) {

@@ -13,14 +13,19 @@ Pattern pattern_of(const pb::Communication& c) {
       return Pattern::kCompare;
     case pb::REDUCE_OP_PROD:
       return Pattern::kMultiply;
+    case pb::REDUCE_OP_BAND:
+    case pb::REDUCE_OP_BOR:
+    case pb::REDUCE_OP_BXOR:
+      return Pattern::kBits;
     default:
       return Pattern::kAdd;
   }
 }
 
 // Numbers that tell operations apart; equal on all members.
-uint64_t collective_number(const pb::Communication& c) {
-  return (static_cast<uint64_t>(c.group()) << 40) ^ static_cast<uint64_t>(c.seq());
+uint64_t collective_number(const pb::Communication& c, int part) {
+  return (static_cast<uint64_t>(c.group()) << 40) ^ static_cast<uint64_t>(c.seq()) ^
+         (static_cast<uint64_t>(part) << 20);
 }
 uint64_t transfer_number(const pb::Communication& c, const pb::Transfer& t) {
   return (uint64_t{1} << 63) ^ (static_cast<uint64_t>(c.group()) << 40) ^ static_cast<uint64_t>(t.match()) ^
@@ -37,20 +42,17 @@ void expect_transfers(const pb::Communication& c, int rank, Expectation& e) {
   }
 }
 
-}  // namespace
-
-Expectation expect(const pb::Communication& c, int rank, const Groups& groups, const Match& match) {
+// `part` is 0 for the whole, else 1 + the part's index. Counts of members are
+// looked up for operations with uneven blocks alone, which have no parts.
+Expectation expect_collective(const pb::Communication& c, int part, int rank, const Groups& groups,
+                              const Match& match) {
   Expectation e;
   e.pattern = pattern_of(c);
-  if (point_to_point(c.op())) {
-    expect_transfers(c, rank, e);
-    return e;
-  }
   const int group = c.group();
   const int size = groups.size(group);
   const int self = groups.position(group, rank);
   e.member = self;
-  const uint64_t number = collective_number(c);
+  const uint64_t number = collective_number(c, part);
   const auto& views = match.members(c);
   const auto take = [&](int member, int64_t offset, int64_t length) {
     e.moved.push_back({groups.rank(group, member), number, offset, length});
@@ -60,6 +62,12 @@ Expectation expect(const pb::Communication& c, int rank, const Groups& groups, c
     e.reduced_offset = offset;
     e.reduced_length = length;
     for (int m = 0; m < size; ++m) e.members.push_back(groups.rank(group, m));
+  };
+  // Elements of the members before this one.
+  const auto before = [&] {
+    int64_t offset = 0;
+    for (int m = 0; m < self; ++m) offset += views[m]->out_count();
+    return offset;
   };
   int64_t input = c.in_count();
   switch (c.op()) {
@@ -76,16 +84,17 @@ Expectation expect(const pb::Communication& c, int rank, const Groups& groups, c
       }
       break;
     case pb::OP_ALL_GATHER:
+      for (int m = 0; m < size; ++m) take(m, 0, c.in_count());
+      break;
     case pb::OP_ALL_GATHERV:
       for (int m = 0; m < size; ++m) take(m, 0, views[m]->in_count());
       break;
     case pb::OP_REDUCE_SCATTER:
-    case pb::OP_REDUCE_SCATTERV: {
-      int64_t offset = 0;
-      for (int m = 0; m < self; ++m) offset += views[m]->out_count();
-      reduce(offset, c.out_count());
+      reduce(self * c.out_count(), c.out_count());
       break;
-    }
+    case pb::OP_REDUCE_SCATTERV:
+      reduce(before(), c.out_count());
+      break;
     case pb::OP_ALL_TO_ALL: {
       const int64_t block = c.in_count() / size;
       for (int m = 0; m < size; ++m) take(m, self * block, block);
@@ -100,6 +109,11 @@ Expectation expect(const pb::Communication& c, int rank, const Groups& groups, c
       break;
     case pb::OP_GATHER:
       if (rank == c.root()) {
+        for (int m = 0; m < size; ++m) take(m, 0, c.in_count());
+      }
+      break;
+    case pb::OP_GATHERV:
+      if (rank == c.root()) {
         for (int m = 0; m < size; ++m) take(m, 0, views[m]->in_count());
       }
       break;
@@ -107,10 +121,29 @@ Expectation expect(const pb::Communication& c, int rank, const Groups& groups, c
       take(groups.position(group, c.root()), self * c.out_count(), c.out_count());
       if (rank != c.root()) input = 0;
       break;
+    case pb::OP_SCATTERV:
+      take(groups.position(group, c.root()), before(), c.out_count());
+      if (rank != c.root()) input = 0;
+      break;
     default:
       input = 0;  // barrier
   }
   e.input.push_back({rank, number, 0, input});
+  return e;
+}
+
+}  // namespace
+
+Expectation expect(const pb::Communication& c, int rank, const Groups& groups, const Match& match) {
+  Expectation e;
+  if (point_to_point(c.op())) {
+    expect_transfers(c, rank, e);
+    return e;
+  }
+  if (c.parts().empty() || element_wise(c.op())) return expect_collective(c, 0, rank, groups, match);
+  for (int i = 0; i < c.parts_size(); ++i) {
+    e.parts.push_back(expect_collective(part_of(c, i), 1 + i, rank, groups, match));
+  }
   return e;
 }
 

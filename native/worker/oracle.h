@@ -35,6 +35,9 @@ struct Expectation {
   int64_t reduced_length = 0;
 
   Pattern pattern = Pattern::kMove;
+
+  /// Of the parts of a coalesced operation; the rest is unused then.
+  std::vector<Expectation> parts;
 };
 
 /// The expectation of a communication of the rank.

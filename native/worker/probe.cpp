@@ -5,6 +5,7 @@
 
 #include "worker/exit.h"
 #include "worker/modules.h"
+#include "worker/ops.h"
 
 namespace mixdown {
 namespace {
@@ -26,6 +27,28 @@ std::string quoted(const std::string& text) {
   return json + '"';
 }
 
+// The operations in the order of the plan's enum, each with how the backend does
+// it.
+std::string operations(const Backend& backend) {
+  const std::vector<Support> overridden = backend.support();
+  std::string json;
+  for (int number = pb::Op_MIN; number <= pb::Op_MAX; ++number) {
+    if (number == pb::OP_UNSPECIFIED || !pb::Op_IsValid(number)) continue;
+    const std::string op = name_of(static_cast<pb::Op>(number));
+    const bool message = point_to_point(static_cast<pb::Op>(number));
+    // What a communicator does that overrides nothing but batch.
+    Support support{"", message, "point-to-point messages"};
+    for (const Support& s : overridden) {
+      if (op == s.op) support = s;
+    }
+    json += std::string(json.empty() ? "" : ",") + "{\"op\":" + quoted(op) +
+            ",\"native\":" + (support.native ? "true" : "false");
+    if (!support.native) json += ",\"composed_of\":" + quoted(support.how);
+    json += "}";
+  }
+  return json;
+}
+
 }  // namespace
 
 int probe(const Arguments& arguments) {
@@ -34,8 +57,8 @@ int probe(const Arguments& arguments) {
     Backend& backend = modules.load(arguments.probe);
     std::string notes;
     for (const auto& note : backend.notes()) notes += (notes.empty() ? "" : ",") + quoted(note);
-    std::printf("{\"name\":%s,\"version\":%s,\"notes\":[%s]}\n", quoted(backend.name()).c_str(),
-                quoted(backend.version()).c_str(), notes.c_str());
+    std::printf("{\"name\":%s,\"version\":%s,\"notes\":[%s],\"operations\":[%s]}\n", quoted(backend.name()).c_str(),
+                quoted(backend.version()).c_str(), notes.c_str(), operations(backend).c_str());
     return kDone;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mixdown-worker: %s\n", error.what());

@@ -11,10 +11,12 @@
 #include <set>
 #include <stdexcept>
 
+#include "arith/arith.h"
 #include "worker/communicators.h"
 #include "worker/executor.h"
 #include "worker/exit.h"
 #include "worker/experiment.h"
+#include "worker/lower.h"
 #include "worker/results.h"
 #include "worker/validate.h"
 #include "worker/watchdog.h"
@@ -70,6 +72,7 @@ void Worker::prepare() {
     const pb::Plan& plan = experiment_.plans(p);
     groups_.emplace_back(plan.workload());
     const Match match(plan, p, groups_.back());
+    lower(*experiment_.mutable_plans(p));
     programs_.push_back(compile(plan, p, arguments_.index, groups_.back(), match, table, settings().verify()));
     for (int w = 0; w < control_.workers(); ++w) {
       measure(plan.workload().programs(w), groups_.back(), match, sizes[w]);
@@ -105,6 +108,7 @@ void Worker::connect_all() {
   world.rank = arguments_.index;
   world.size = control_.workers();
   world.interface = arguments_.interface;
+  world.arithmetic = &host_arithmetic();
   world.rendezvous = arguments_.out + "/rendezvous";
   if (world.rank == 0) {
     // What an earlier run in this folder left would lead into nowhere. The others

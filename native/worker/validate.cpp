@@ -1,11 +1,13 @@
 #include "worker/validate.h"
 
+#include <cmath>
 #include <set>
 #include <stdexcept>
 #include <string>
 
 #include "worker/experiment.h"
 #include "worker/groups.h"
+#include "worker/lower.h"
 #include "worker/ops.h"
 
 namespace mixdown {
@@ -16,6 +18,7 @@ constexpr int64_t kMaxSpan = int64_t{24} * 3600'000'000'000;  // ns, of one task
 constexpr int64_t kMaxMatch = int64_t{1} << 62;
 constexpr int kMaxStreams = 1024;  // each is a thread
 constexpr int kMaxRanks = 1 << 20;
+constexpr int kMaxParts = 1 << 20;
 
 // Where the checks below are, for messages.
 struct Cursor {
@@ -52,6 +55,7 @@ void check_groups(const pb::Workload& workload, const Cursor& at) {
   }
 }
 
+// A negative total is not known to this rank.
 void check_splits(const google::protobuf::RepeatedField<int64_t>& splits, int members,
                   int64_t total, const std::string& name, const Cursor& at) {
   at.require(splits.size() == members,
@@ -62,7 +66,7 @@ void check_splits(const google::protobuf::RepeatedField<int64_t>& splits, int me
     sum += split;
     at.require(sum <= kMaxCount, name + " adds up to too much");
   }
-  at.require(sum == total, name + " adds up to " + number(sum) + ", not " + number(total));
+  at.require(total < 0 || sum == total, name + " adds up to " + number(sum) + ", not " + number(total));
 }
 
 void check_transfers(const pb::Communication& c, const Groups& groups, const Cursor& at) {
@@ -109,6 +113,13 @@ void check_counts(const pb::Communication& c, int members, bool root, const Curs
     case pb::OP_GATHER:
       return at.require(out == in * members || (!root && out == 0),
                         "out_count must be in_count times the group's size at the root" + counts);
+    case pb::OP_GATHERV:
+      // Without splits they are taken from the other members' in_count.
+      if (!c.out_splits().empty()) check_splits(c.out_splits(), members, root ? out : -1, "out_splits", at);
+      return;
+    case pb::OP_SCATTERV:
+      if (!c.in_splits().empty()) check_splits(c.in_splits(), members, root ? in : -1, "in_splits", at);
+      return;
     case pb::OP_SCATTER:
       return at.require(in == out * members || (!root && in == 0),
                         "in_count must be out_count times the group's size at the root" + counts);
@@ -127,6 +138,42 @@ void check_counts(const pb::Communication& c, int members, bool root, const Curs
   }
 }
 
+void check_parts(const pb::Communication& c, int members, bool root, const Cursor& at) {
+  at.require(coalesces(c.op()), name_of(c.op()) + " cannot have parts");
+  at.require(c.parts_size() <= kMaxParts, number(c.parts_size()) + " parts");
+  int64_t in = 0;
+  int64_t out = 0;
+  for (int i = 0; i < c.parts_size(); ++i) {
+    const pb::Part& part = c.parts(i);
+    const std::string name = "part " + number(i) + ": ";
+    at.require(part.in_count() >= 0 && part.in_count() <= kMaxCount, name + "in_count is " + number(part.in_count()));
+    at.require(part.out_count() >= 0 && part.out_count() <= kMaxCount,
+               name + "out_count is " + number(part.out_count()));
+    Cursor there = at;
+    there.task += name;
+    check_counts(part_of(c, i), members, root, there);
+    in += part.in_count();
+    out += part.out_count();
+  }
+  at.require(in == c.in_count() && out == c.out_count(), "in_count and out_count are not the sums of its parts");
+}
+
+// What an operation in place leaves to be said.
+void check_in_place(const pb::Communication& c, const Cursor& at) {
+  at.require(!point_to_point(c.op()) && c.op() != pb::OP_BARRIER, name_of(c.op()) + " cannot be in place");
+  if (c.op() != pb::OP_ALL_TO_ALLV) return;
+  at.require(std::equal(c.in_splits().begin(), c.in_splits().end(), c.out_splits().begin(), c.out_splits().end()),
+             "in place in_splits and out_splits must be equal");
+}
+
+void check_reduction(const pb::Communication& c, const Cursor& at) {
+  at.require(c.reduce_op() > pb::REDUCE_OP_UNSPECIFIED && pb::ReduceOp_IsValid(c.reduce_op()),
+             "reduce_op is not set or unknown");
+  const std::string why = refusal(c.dtype(), c.reduce_op());
+  at.require(why.empty(), name_of(c.op()) + " " + name_of(c.reduce_op()) + " of " + name_of(c.dtype()) + ": " + why);
+  at.require(c.reduce_op() != pb::REDUCE_OP_PREMUL_SUM || std::isfinite(c.factor()), "factor is not a number");
+}
+
 void check_communication(const pb::Communication& c, int rank, const pb::Workload& workload, const Groups& groups,
                          const Cursor& at) {
   at.require(c.group() >= 0 && c.group() < workload.groups_size(), "group " + number(c.group()) + " does not exist");
@@ -139,8 +186,8 @@ void check_communication(const pb::Communication& c, int rank, const pb::Workloa
   at.require(c.op() > pb::OP_UNSPECIFIED && pb::Op_IsValid(c.op()), "op is not set or unknown");
   at.require(c.op() == pb::OP_BARRIER || (c.dtype() > pb::DTYPE_UNSPECIFIED && pb::DType_IsValid(c.dtype())),
              "dtype is not set or unknown");
-  at.require(!reduces(c.op()) || (c.reduce_op() > pb::REDUCE_OP_UNSPECIFIED && pb::ReduceOp_IsValid(c.reduce_op())),
-             "reduce_op is not set or unknown");
+  if (reduces(c.op())) check_reduction(c, at);
+  if (c.in_place()) check_in_place(c, at);
   at.require(c.in_count() >= 0 && c.in_count() <= kMaxCount, "in_count is " + number(c.in_count()));
   at.require(c.out_count() >= 0 && c.out_count() <= kMaxCount, "out_count is " + number(c.out_count()));
   at.require(!rooted(c.op()) || groups.position(c.group(), c.root()) >= 0,
@@ -151,10 +198,15 @@ void check_communication(const pb::Communication& c, int rank, const pb::Workloa
     at.require((letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_' || letter == '-',
                "backend may only have a-z, 0-9, _ and -");
   }
-  if (point_to_point(c.op())) return check_transfers(c, groups, at);
+  if (point_to_point(c.op())) {
+    at.require(c.parts().empty(), name_of(c.op()) + " cannot have parts");
+    return check_transfers(c, groups, at);
+  }
   at.require(c.transfers().empty(), "a collective has no transfers");
   at.require(c.seq() >= 0, "seq is negative");
-  check_counts(c, groups.size(c.group()), rooted(c.op()) && c.root() == rank, at);
+  const bool root = rooted(c.op()) && c.root() == rank;
+  if (c.parts_size() > 0) check_parts(c, groups.size(c.group()), root, at);
+  check_counts(c, groups.size(c.group()), root, at);
 }
 
 void check_program(const pb::Program& program, const pb::Workload& workload, const Groups& groups, Cursor at) {

@@ -15,24 +15,19 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 32);
 }
 
-bool has_sign(DType dtype) { return dtype != DType::kUInt8 && dtype != DType::kBool; }
+bool has_sign(DType dtype) {
+  return dtype != DType::kUInt8 && dtype != DType::kUInt16 && dtype != DType::kUInt32 && dtype != DType::kUInt64;
+}
 
-// Bits of the integers that are exact; the value range is centred on 0 where the
-// dtype has a sign.
+// Bits of the integers that are exact in a float; their range is centred on 0.
 int exact_bits(DType dtype) {
   switch (dtype) {
-    case DType::kFloat32:
-      return 24;
     case DType::kFloat16:
       return 11;
     case DType::kBFloat16:
-    case DType::kInt8:
-    case DType::kUInt8:
       return 8;
-    case DType::kInt16:
-      return 16;
-    case DType::kBool:
-      return 1;
+    case DType::kFloat32:
+      return 24;
     default:
       return 32;
   }
@@ -106,24 +101,25 @@ Values::Values(Pattern pattern, DType dtype, int rank, int member, uint64_t oper
 int64_t Values::at(int64_t index) const {
   const uint64_t random = mix(seed_ + static_cast<uint64_t>(index));
   const bool sign = has_sign(dtype_);
+  const bool integer = epsilon(dtype_) == 0;
   switch (pattern_) {
     case Pattern::kMove: {
+      if (integer) return wrap(dtype_, static_cast<int64_t>(random));
       const int bits = exact_bits(dtype_);
-      const auto value = static_cast<int64_t>(random & ((uint64_t{1} << bits) - 1));
-      return sign ? value - (int64_t{1} << (bits - 1)) : value;
+      return static_cast<int64_t>(random & ((uint64_t{1} << bits) - 1)) - (int64_t{1} << (bits - 1));
     }
     case Pattern::kAdd:
       if (member_ >= kSummed) return 0;
-      if (dtype_ == DType::kBool) return random % 2;
-      return sign ? static_cast<int64_t>(random % 7) - 3 : random % 4;
+      return sign ? static_cast<int64_t>(random % 7) - 3 : static_cast<int64_t>(random % 4);
     case Pattern::kCompare:
-      if (dtype_ == DType::kBool) return random % 2;
-      return static_cast<int64_t>(random % 201) - (sign ? 100 : 0);
+      if (integer) return wrap(dtype_, static_cast<int64_t>(random));
+      return static_cast<int64_t>(random % 201) - 100;
     case Pattern::kMultiply: {
-      if (dtype_ == DType::kBool) return random % 8 != 0;
       const int64_t magnitude = member_ < kDoubled && random % 2 != 0 ? 2 : 1;
       return sign && (random & 256) != 0 ? -magnitude : magnitude;
     }
+    case Pattern::kBits:
+      return wrap(dtype_, static_cast<int64_t>(random));
   }
   return 0;
 }
@@ -139,13 +135,15 @@ void store(DType dtype, void* buffer, int64_t index, int64_t value) {
       return put(buffer, index, look_up(dtype, value));
     case DType::kInt8:
     case DType::kUInt8:
-    case DType::kBool:
       return put(buffer, index, static_cast<uint8_t>(value));
     case DType::kInt16:
-      return put(buffer, index, static_cast<int16_t>(value));
+    case DType::kUInt16:
+      return put(buffer, index, static_cast<uint16_t>(value));
     case DType::kInt32:
-      return put(buffer, index, static_cast<int32_t>(value));
+    case DType::kUInt32:
+      return put(buffer, index, static_cast<uint32_t>(value));
     case DType::kInt64:
+    case DType::kUInt64:
       return put(buffer, index, value);
   }
 }
@@ -163,14 +161,19 @@ double load(DType dtype, const void* buffer, int64_t index) {
     case DType::kInt8:
       return get<int8_t>(buffer, index);
     case DType::kUInt8:
-    case DType::kBool:
       return get<uint8_t>(buffer, index);
     case DType::kInt16:
       return get<int16_t>(buffer, index);
+    case DType::kUInt16:
+      return get<uint16_t>(buffer, index);
     case DType::kInt32:
       return get<int32_t>(buffer, index);
+    case DType::kUInt32:
+      return get<uint32_t>(buffer, index);
     case DType::kInt64:
       return static_cast<double>(get<int64_t>(buffer, index));
+    case DType::kUInt64:
+      return static_cast<double>(get<uint64_t>(buffer, index));
   }
   return 0;
 }
@@ -180,15 +183,23 @@ int64_t wrap(DType dtype, int64_t value) {
     case DType::kInt8:
       return static_cast<int8_t>(value);
     case DType::kUInt8:
-    case DType::kBool:
       return static_cast<uint8_t>(value);
     case DType::kInt16:
       return static_cast<int16_t>(value);
+    case DType::kUInt16:
+      return static_cast<uint16_t>(value);
     case DType::kInt32:
       return static_cast<int32_t>(value);
+    case DType::kUInt32:
+      return static_cast<uint32_t>(value);
     default:
       return value;
   }
+}
+
+bool less(DType dtype, int64_t a, int64_t b) {
+  if (dtype == DType::kUInt64) return static_cast<uint64_t>(a) < static_cast<uint64_t>(b);
+  return a < b;
 }
 
 double epsilon(DType dtype) {

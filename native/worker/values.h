@@ -12,7 +12,8 @@ enum class Pattern {
   kMove,     ///< copied: the whole range that is exact
   kAdd,      ///< summed over up to any number of members: small integers
   kCompare,  ///< minimum or maximum
-  kMultiply  ///< product: mostly 1 and -1, few 2s
+  kMultiply,  ///< product: mostly 1 and -1, few 2s
+  kBits       ///< bitwise, of integers: all bits
 };
 
 /// The numbers of one contribution: a function of who sends, in which operation,
@@ -33,14 +34,18 @@ class Values {
 };
 
 /// Writes an integer as one element. It must be exact in the dtype; integer types
-/// wrap.
+/// wrap. 64-bit unsigned ones are the same bits as signed ones here and below.
 void store(DType dtype, void* buffer, int64_t index, int64_t value);
 
-/// Reads an element. Every value of every dtype but large int64 is exact.
+/// Reads an element, for messages and rounded results: integers beyond 2^53 are not
+/// exact.
 double load(DType dtype, const void* buffer, int64_t index);
 
 /// `value` as an integer dtype would hold it after wrapping; itself for floats.
 int64_t wrap(DType dtype, int64_t value);
+
+/// Whether a < b as the dtype compares.
+bool less(DType dtype, int64_t a, int64_t b);
 
 /// Distance between 1 and the next larger number; 0 for integers.
 double epsilon(DType dtype);

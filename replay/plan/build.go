@@ -41,33 +41,22 @@ type workload struct {
 
 // Build makes the workload of one step of a run.
 func Build(run *trace.Run, match *collective.Matching, opts Options) (*planpb.Workload, *diagnostic.Set, error) {
-	diags := &diagnostic.Set{}
-	step, windows, err := chooseStep(run, opts.Step)
+	w, err := newWorkload(run, match, opts)
 	if err != nil {
-		return nil, diags, err
+		return nil, w.diags, err
 	}
-	w := &workload{
-		run: run, match: match, diags: diags, windows: windows, clocks: opts.Clocks,
-		pb:      &planpb.Workload{WorldSize: int32(run.WorldSize()), Step: step},
-		groupOf: map[int]int32{},
-		chosen:  map[collective.Member]*planpb.Communication{},
-	}
-	if w.clocks == nil {
-		w.clocks = align.Estimate(run, match)
-	}
-	w.chooseCollectives()
-	w.chooseTransfers()
+	diags := w.diags
 	if len(w.chosen) == 0 {
 		return nil, diags, fmt.Errorf("%w: no communication of %s was found on all of its ranks (see the diagnostics of \"mixdown analyze\")",
-			ErrNothingToReplay, describeStep(step))
+			ErrNothingToReplay, describeStep(w.pb.Step))
 	}
 	offsets := w.startOffsets()
 	for r, rank := range run.Ranks {
 		var b *builder
 		if rank.CPUOnly {
-			b = w.hostProgram(r, windows[r])
+			b = w.hostProgram(r, w.windows[r])
 		} else {
-			b = w.deviceProgram(r, windows[r])
+			b = w.deviceProgram(r, w.windows[r])
 		}
 		program, err := b.program(rank.Rank, offsets[r])
 		if err != nil {
@@ -77,6 +66,27 @@ func Build(run *trace.Run, match *collective.Matching, opts Options) (*planpb.Wo
 	}
 	w.pb.TraceStepNs = w.traceStep()
 	return w.pb, diags, nil
+}
+
+// newWorkload chooses the step and its communication. The workload is never nil.
+func newWorkload(run *trace.Run, match *collective.Matching, opts Options) (*workload, error) {
+	w := &workload{
+		run: run, match: match, diags: &diagnostic.Set{}, clocks: opts.Clocks,
+		pb:      &planpb.Workload{WorldSize: int32(run.WorldSize())},
+		groupOf: map[int]int32{},
+		chosen:  map[collective.Member]*planpb.Communication{},
+	}
+	step, windows, err := chooseStep(run, opts.Step)
+	if err != nil {
+		return w, err
+	}
+	w.pb.Step, w.windows = step, windows
+	if w.clocks == nil {
+		w.clocks = align.Estimate(run, match)
+	}
+	w.chooseCollectives()
+	w.chooseTransfers()
+	return w, nil
 }
 
 func describeStep(step string) string {

@@ -76,6 +76,13 @@ func (w *workload) convert(c *collective.Collective) []*planpb.Communication {
 			return nil
 		}
 		parts[k] = &planpb.Communication{Op: op, Dtype: dtypesToPB[o.DType], InCount: o.In, OutCount: o.Out}
+		if c.Op.Reduces() && !o.DType.Reducible() {
+			w.leaveOut("communication-not-replayed", m, "no library reduces "+string(o.DType))
+			return nil
+		}
+		// torch.distributed.all_reduce writes over its tensor; the others have an
+		// output of their own, or the trace does not say.
+		parts[k].InPlace = c.Op == comm.AllReduce
 		if c.Op.Reduces() {
 			parts[k].ReduceOp = planpb.ReduceOp_REDUCE_OP_SUM // traces do not say; the cost is the same
 		}
@@ -90,7 +97,8 @@ func (w *workload) convert(c *collective.Collective) []*planpb.Communication {
 	if c.Op == comm.AllToAll || c.Op == comm.AllToAllV {
 		return w.convertAllToAll(c, parts)
 	}
-	if reason := sizeConflict(c.Op, parts); reason != "" {
+	root := slices.Index(w.match.Groups[c.Group].Ranks, int(parts[0].Root))
+	if reason := settle(c.Op, parts, root); reason != "" {
 		w.leaveOut("size-mismatch", c.Members[0], reason)
 		return nil
 	}
@@ -120,23 +128,64 @@ func (w *workload) setRoot(c *collective.Collective, parts []*planpb.Communicati
 	return true
 }
 
-// sizeConflict says how the members' sizes contradict the operation, "" when
-// they do not.
-func sizeConflict(op comm.Op, parts []*planpb.Communication) string {
-	n := int64(len(parts))
+// settle writes the members' sizes the way plans have them: gathers and scatters
+// of uneven parts as their v forms, and what a trace says of a rank that has no
+// part in it as nothing. It returns how the sizes contradict the operation, ""
+// when they do not. root is a position among the parts.
+func settle(op comm.Op, parts []*planpb.Communication, root int) string {
+	var in, out int64
+	evenIn, evenOut := true, true
 	for _, p := range parts {
-		switch {
-		case p.InCount != parts[0].InCount || p.OutCount != parts[0].OutCount:
-			return "its members have different sizes"
-		case op == comm.AllGather && p.OutCount != n*p.InCount:
-			return "what it gathers is not what its members contribute"
-		case op == comm.ReduceScatter && p.InCount != n*p.OutCount:
-			return "what it scatters is not what its members receive"
-		case (op == comm.AllReduce || op == comm.Broadcast || op == comm.Reduce) && p.InCount != p.OutCount:
-			return "its input and output differ in size"
+		in += p.InCount
+		out += p.OutCount
+		evenIn = evenIn && p.InCount == parts[0].InCount
+		evenOut = evenOut && p.OutCount == parts[0].OutCount
+	}
+	for k, p := range parts {
+		switch op {
+		case comm.AllReduce, comm.Broadcast, comm.Reduce:
+			if !evenIn || !evenOut {
+				return "its members have different sizes"
+			}
+			if p.InCount != p.OutCount {
+				return "its input and output differ in size"
+			}
+		case comm.AllGather, comm.AllGatherV:
+			if p.OutCount != in {
+				return "what it gathers is not what its members contribute"
+			}
+			p.Op = evenOr(evenIn, planpb.Op_OP_ALL_GATHER, planpb.Op_OP_ALL_GATHERV)
+		case comm.ReduceScatter, comm.ReduceScatterV:
+			if p.InCount != out {
+				return "what it scatters is not what its members receive"
+			}
+			p.Op = evenOr(evenOut, planpb.Op_OP_REDUCE_SCATTER, planpb.Op_OP_REDUCE_SCATTERV)
+		case comm.Gather:
+			if k == root && p.OutCount != in {
+				return "what its root gathers is not what its members contribute"
+			}
+			p.Op = evenOr(evenIn, planpb.Op_OP_GATHER, planpb.Op_OP_GATHERV)
+			if k != root {
+				p.OutCount = 0
+			}
+		case comm.Scatter:
+			if k == root && p.InCount != out {
+				return "what its root scatters is not what its members receive"
+			}
+			p.Op = evenOr(evenOut, planpb.Op_OP_SCATTER, planpb.Op_OP_SCATTERV)
+			if k != root {
+				p.InCount = 0
+			}
 		}
 	}
 	return ""
+}
+
+func evenOr(even bool, evenOp, unevenOp planpb.Op) planpb.Op {
+	if even {
+		return evenOp
+	}
+	return unevenOp
 }
 
 // convertAllToAll gives every member its splits: the trace's where all members

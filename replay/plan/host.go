@@ -16,9 +16,15 @@ const hostStream = "host"
 // hostProgram builds the program of a rank without a device: its host works,
 // issues communication, and waits for it.
 func (w *workload) hostProgram(r int, win window) *builder {
-	rank := w.run.Ranks[r]
 	b := newBuilder()
-	points := hostPoints(rank, win)
+	w.walk(b, r, win, hostPoints(w.run.Ranks[r], win))
+	return b
+}
+
+// walk appends what a host did in a window: work from point to point,
+// communication at the points. All of it has ended at the end.
+func (w *workload) walk(b *builder, r int, win window, points []hostPoint) {
+	rank := w.run.Ranks[r]
 	tasks := map[int]*node{} // operation -> task
 	cursor := win.start
 	advance := func(to int64) {
@@ -44,7 +50,7 @@ func (w *workload) hostProgram(r int, win window) *builder {
 		cursor = max(cursor, p.end)
 	}
 	advance(win.end)
-	// The step is over when its communication is.
+	// The window is over when its communication is.
 	var open []*node
 	for _, i := range slices.Sorted(maps.Keys(tasks)) {
 		open = append(open, tasks[i])
@@ -52,7 +58,6 @@ func (w *workload) hostProgram(r int, win window) *builder {
 	if len(open) > 0 {
 		b.wait(hostStream, win.end, open...)
 	}
-	return b
 }
 
 // hostPoint is a moment at which the host issued an operation or began to wait

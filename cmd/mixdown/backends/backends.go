@@ -32,7 +32,8 @@ func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *co
 		Use:   "backends",
 		Short: "Which communication libraries can run here, and why the others can't",
 		Long: `Loads every backend module and asks its library for its version. What can't
-run is listed with the reason and what would change it.`,
+run is listed with the reason and what would change it. A table says which
+operations are calls of the library and which its module composes of others.`,
 		Example: `  mixdown backends
   mixdown backends --format json`,
 		Args: cobra.NoArgs,
@@ -51,14 +52,17 @@ func Run(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	list := worker.List(ctx)
+	var list []backend
+	for _, b := range worker.List(ctx) {
+		list = append(list, backend{Backend: b, Operations: operations(ctx, worker, b)})
+	}
 	if opts.Format == cli.JSON {
 		enc := json.NewEncoder(opts.Streams.Out)
 		enc.SetIndent("", " ")
 		return enc.Encode(struct {
-			SchemaVersion int              `json:"schema_version"`
-			Worker        string           `json:"worker"`
-			Backends      []launch.Backend `json:"backends"`
+			SchemaVersion int       `json:"schema_version"`
+			Worker        string    `json:"worker"`
+			Backends      []backend `json:"backends"`
 		}{SchemaVersion, worker.Path, list})
 	}
 	var b strings.Builder
@@ -75,6 +79,9 @@ func Run(ctx context.Context, opts *Options) error {
 		for _, n := range x.Notes {
 			fmt.Fprintf(&b, "         %s\n", n)
 		}
+	}
+	if err := writeOperations(&b, list); err != nil {
+		return err
 	}
 	_, err = fmt.Fprint(opts.Streams.Out, b.String())
 	return err

@@ -51,6 +51,8 @@ const (
 	Op_OP_BATCH           Op = 13 // grouped point-to-point: all transfers start together, the task ends when all have ended
 	Op_OP_ALL_GATHERV     Op = 14
 	Op_OP_REDUCE_SCATTERV Op = 15
+	Op_OP_GATHERV         Op = 16
+	Op_OP_SCATTERV        Op = 17
 )
 
 // Enum value maps for Op.
@@ -72,6 +74,8 @@ var (
 		13: "OP_BATCH",
 		14: "OP_ALL_GATHERV",
 		15: "OP_REDUCE_SCATTERV",
+		16: "OP_GATHERV",
+		17: "OP_SCATTERV",
 	}
 	Op_value = map[string]int32{
 		"OP_UNSPECIFIED":     0,
@@ -90,6 +94,8 @@ var (
 		"OP_BATCH":           13,
 		"OP_ALL_GATHERV":     14,
 		"OP_REDUCE_SCATTERV": 15,
+		"OP_GATHERV":         16,
+		"OP_SCATTERV":        17,
 	}
 )
 
@@ -120,21 +126,30 @@ func (Op) EnumDescriptor() ([]byte, []int) {
 	return file_plan_proto_rawDescGZIP(), []int{0}
 }
 
-// DType is the element type of a communication's buffers.
+// DType is the element type of a communication's buffers. Libraries know fewer:
+// what torch.distributed turns into another type before it calls one, the worker
+// turns into the same.
 type DType int32
 
 const (
-	DType_DTYPE_UNSPECIFIED DType = 0
-	DType_DTYPE_FLOAT32     DType = 1
-	DType_DTYPE_FLOAT64     DType = 2
-	DType_DTYPE_FLOAT16     DType = 3
-	DType_DTYPE_BFLOAT16    DType = 4
-	DType_DTYPE_INT8        DType = 5
-	DType_DTYPE_UINT8       DType = 6
-	DType_DTYPE_INT16       DType = 7
-	DType_DTYPE_INT32       DType = 8
-	DType_DTYPE_INT64       DType = 9
-	DType_DTYPE_BOOL        DType = 10 // one byte, moved as uint8
+	DType_DTYPE_UNSPECIFIED   DType = 0
+	DType_DTYPE_FLOAT32       DType = 1
+	DType_DTYPE_FLOAT64       DType = 2
+	DType_DTYPE_FLOAT16       DType = 3
+	DType_DTYPE_BFLOAT16      DType = 4
+	DType_DTYPE_INT8          DType = 5
+	DType_DTYPE_UINT8         DType = 6
+	DType_DTYPE_INT16         DType = 7
+	DType_DTYPE_INT32         DType = 8
+	DType_DTYPE_INT64         DType = 9
+	DType_DTYPE_BOOL          DType = 10 // one byte, 0 or 1; a sum is a logical or, a product a logical and
+	DType_DTYPE_UINT16        DType = 11
+	DType_DTYPE_UINT32        DType = 12
+	DType_DTYPE_UINT64        DType = 13
+	DType_DTYPE_COMPLEX64     DType = 14 // a pair of float32; sum, avg and premul_sum alone
+	DType_DTYPE_COMPLEX128    DType = 15 // a pair of float64
+	DType_DTYPE_FLOAT8_E4M3FN DType = 16 // one byte, moved only
+	DType_DTYPE_FLOAT8_E5M2   DType = 17
 )
 
 // Enum value maps for DType.
@@ -151,19 +166,33 @@ var (
 		8:  "DTYPE_INT32",
 		9:  "DTYPE_INT64",
 		10: "DTYPE_BOOL",
+		11: "DTYPE_UINT16",
+		12: "DTYPE_UINT32",
+		13: "DTYPE_UINT64",
+		14: "DTYPE_COMPLEX64",
+		15: "DTYPE_COMPLEX128",
+		16: "DTYPE_FLOAT8_E4M3FN",
+		17: "DTYPE_FLOAT8_E5M2",
 	}
 	DType_value = map[string]int32{
-		"DTYPE_UNSPECIFIED": 0,
-		"DTYPE_FLOAT32":     1,
-		"DTYPE_FLOAT64":     2,
-		"DTYPE_FLOAT16":     3,
-		"DTYPE_BFLOAT16":    4,
-		"DTYPE_INT8":        5,
-		"DTYPE_UINT8":       6,
-		"DTYPE_INT16":       7,
-		"DTYPE_INT32":       8,
-		"DTYPE_INT64":       9,
-		"DTYPE_BOOL":        10,
+		"DTYPE_UNSPECIFIED":   0,
+		"DTYPE_FLOAT32":       1,
+		"DTYPE_FLOAT64":       2,
+		"DTYPE_FLOAT16":       3,
+		"DTYPE_BFLOAT16":      4,
+		"DTYPE_INT8":          5,
+		"DTYPE_UINT8":         6,
+		"DTYPE_INT16":         7,
+		"DTYPE_INT32":         8,
+		"DTYPE_INT64":         9,
+		"DTYPE_BOOL":          10,
+		"DTYPE_UINT16":        11,
+		"DTYPE_UINT32":        12,
+		"DTYPE_UINT64":        13,
+		"DTYPE_COMPLEX64":     14,
+		"DTYPE_COMPLEX128":    15,
+		"DTYPE_FLOAT8_E4M3FN": 16,
+		"DTYPE_FLOAT8_E5M2":   17,
 	}
 )
 
@@ -203,6 +232,10 @@ const (
 	ReduceOp_REDUCE_OP_MIN         ReduceOp = 3
 	ReduceOp_REDUCE_OP_MAX         ReduceOp = 4
 	ReduceOp_REDUCE_OP_PROD        ReduceOp = 5
+	ReduceOp_REDUCE_OP_BAND        ReduceOp = 6 // band, bor, bxor: integers and bool alone
+	ReduceOp_REDUCE_OP_BOR         ReduceOp = 7
+	ReduceOp_REDUCE_OP_BXOR        ReduceOp = 8
+	ReduceOp_REDUCE_OP_PREMUL_SUM  ReduceOp = 9 // sum of each contribution times Communication.factor; floats alone
 )
 
 // Enum value maps for ReduceOp.
@@ -214,6 +247,10 @@ var (
 		3: "REDUCE_OP_MIN",
 		4: "REDUCE_OP_MAX",
 		5: "REDUCE_OP_PROD",
+		6: "REDUCE_OP_BAND",
+		7: "REDUCE_OP_BOR",
+		8: "REDUCE_OP_BXOR",
+		9: "REDUCE_OP_PREMUL_SUM",
 	}
 	ReduceOp_value = map[string]int32{
 		"REDUCE_OP_UNSPECIFIED": 0,
@@ -222,6 +259,10 @@ var (
 		"REDUCE_OP_MIN":         3,
 		"REDUCE_OP_MAX":         4,
 		"REDUCE_OP_PROD":        5,
+		"REDUCE_OP_BAND":        6,
+		"REDUCE_OP_BOR":         7,
+		"REDUCE_OP_BXOR":        8,
+		"REDUCE_OP_PREMUL_SUM":  9,
 	}
 )
 
@@ -623,8 +664,9 @@ type Communication struct {
 	// they are the sums over the transfers, or 0.
 	InCount  int64 `protobuf:"varint,5,opt,name=in_count,json=inCount,proto3" json:"in_count,omitempty"`    // elements this rank contributes
 	OutCount int64 `protobuf:"varint,6,opt,name=out_count,json=outCount,proto3" json:"out_count,omitempty"` // elements this rank receives
-	// In group order. all_gatherv has out_splits only, reduce_scatterv in_splits
-	// only; when empty they follow from the other members' counts.
+	// In group order. all_gatherv and the root of gatherv have out_splits only,
+	// reduce_scatterv and the root of scatterv in_splits only; when empty they
+	// follow from the other members' counts.
 	InSplits        []int64     `protobuf:"varint,7,rep,packed,name=in_splits,json=inSplits,proto3" json:"in_splits,omitempty"`               // all_to_allv: elements to each member
 	OutSplits       []int64     `protobuf:"varint,8,rep,packed,name=out_splits,json=outSplits,proto3" json:"out_splits,omitempty"`            // all_to_allv: elements from each member
 	SplitsEstimated bool        `protobuf:"varint,9,opt,name=splits_estimated,json=splitsEstimated,proto3" json:"splits_estimated,omitempty"` // totals are the trace's, the single entries are estimated
@@ -633,8 +675,19 @@ type Communication struct {
 	Transfers       []*Transfer `protobuf:"bytes,12,rep,name=transfers,proto3" json:"transfers,omitempty"` // send, recv, batch
 	Blocking        bool        `protobuf:"varint,13,opt,name=blocking,proto3" json:"blocking,omitempty"`  // the traced program waited for it at once
 	Backend         string      `protobuf:"bytes,14,opt,name=backend,proto3" json:"backend,omitempty"`     // set in a plan, "" in a workload; for example "gloo"
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Input and output share memory, the same on all members: all_reduce, reduce
+	// and all_to_all(v) write over their input; the input of all_gather(v) and
+	// gather(v) is this rank's block of the output; the output of
+	// reduce_scatter(v) and scatter(v) is this rank's block of the input.
+	// broadcast always is; batches never are.
+	InPlace bool    `protobuf:"varint,15,opt,name=in_place,json=inPlace,proto3" json:"in_place,omitempty"`
+	Factor  float64 `protobuf:"fixed64,16,opt,name=factor,proto3" json:"factor,omitempty"` // of premul_sum
+	// Several tensors in one operation, as torch.distributed coalesces them: one
+	// call where the library has such, else a sequence inside this task. in_count
+	// and out_count are the sums. The even collectives alone.
+	Parts         []*Part `protobuf:"bytes,17,rep,name=parts,proto3" json:"parts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Communication) Reset() {
@@ -765,6 +818,81 @@ func (x *Communication) GetBackend() string {
 	return ""
 }
 
+func (x *Communication) GetInPlace() bool {
+	if x != nil {
+		return x.InPlace
+	}
+	return false
+}
+
+func (x *Communication) GetFactor() float64 {
+	if x != nil {
+		return x.Factor
+	}
+	return 0
+}
+
+func (x *Communication) GetParts() []*Part {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+// Part is one tensor of a coalesced collective, with counts as
+// Communication.in_count and out_count have them.
+type Part struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	InCount       int64                  `protobuf:"varint,1,opt,name=in_count,json=inCount,proto3" json:"in_count,omitempty"`
+	OutCount      int64                  `protobuf:"varint,2,opt,name=out_count,json=outCount,proto3" json:"out_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Part) Reset() {
+	*x = Part{}
+	mi := &file_plan_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Part) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Part) ProtoMessage() {}
+
+func (x *Part) ProtoReflect() protoreflect.Message {
+	mi := &file_plan_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Part.ProtoReflect.Descriptor instead.
+func (*Part) Descriptor() ([]byte, []int) {
+	return file_plan_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Part) GetInCount() int64 {
+	if x != nil {
+		return x.InCount
+	}
+	return 0
+}
+
+func (x *Part) GetOutCount() int64 {
+	if x != nil {
+		return x.OutCount
+	}
+	return 0
+}
+
 // Wait lets a stream pass only when the tasks it depends on have ended.
 type Wait struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -774,7 +902,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_plan_proto_msgTypes[5]
+	mi := &file_plan_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +914,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[5]
+	mi := &file_plan_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +927,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{5}
+	return file_plan_proto_rawDescGZIP(), []int{6}
 }
 
 // Task is a piece of one rank's program. A task starts when the previous task
@@ -822,7 +950,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_plan_proto_msgTypes[6]
+	mi := &file_plan_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +962,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[6]
+	mi := &file_plan_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +975,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{6}
+	return file_plan_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Task) GetId() int32 {
@@ -943,7 +1071,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_plan_proto_msgTypes[7]
+	mi := &file_plan_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -955,7 +1083,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[7]
+	mi := &file_plan_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -968,7 +1096,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{7}
+	return file_plan_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Stream) GetName() string {
@@ -992,7 +1120,7 @@ type Program struct {
 
 func (x *Program) Reset() {
 	*x = Program{}
-	mi := &file_plan_proto_msgTypes[8]
+	mi := &file_plan_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1132,7 @@ func (x *Program) String() string {
 func (*Program) ProtoMessage() {}
 
 func (x *Program) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[8]
+	mi := &file_plan_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1145,7 @@ func (x *Program) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Program.ProtoReflect.Descriptor instead.
 func (*Program) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{8}
+	return file_plan_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Program) GetRank() int32 {
@@ -1062,7 +1190,7 @@ type Workload struct {
 
 func (x *Workload) Reset() {
 	*x = Workload{}
-	mi := &file_plan_proto_msgTypes[9]
+	mi := &file_plan_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1202,7 @@ func (x *Workload) String() string {
 func (*Workload) ProtoMessage() {}
 
 func (x *Workload) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[9]
+	mi := &file_plan_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1215,7 @@ func (x *Workload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workload.ProtoReflect.Descriptor instead.
 func (*Workload) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{9}
+	return file_plan_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Workload) GetWorldSize() int32 {
@@ -1138,7 +1266,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_plan_proto_msgTypes[10]
+	mi := &file_plan_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1278,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[10]
+	mi := &file_plan_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1291,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{10}
+	return file_plan_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Plan) GetName() string {
@@ -1208,7 +1336,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_plan_proto_msgTypes[11]
+	mi := &file_plan_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1348,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[11]
+	mi := &file_plan_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1361,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{11}
+	return file_plan_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Settings) GetIterations() int32 {
@@ -1290,7 +1418,7 @@ type Experiment struct {
 
 func (x *Experiment) Reset() {
 	*x = Experiment{}
-	mi := &file_plan_proto_msgTypes[12]
+	mi := &file_plan_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1302,7 +1430,7 @@ func (x *Experiment) String() string {
 func (*Experiment) ProtoMessage() {}
 
 func (x *Experiment) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[12]
+	mi := &file_plan_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1315,7 +1443,7 @@ func (x *Experiment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Experiment.ProtoReflect.Descriptor instead.
 func (*Experiment) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{12}
+	return file_plan_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Experiment) GetSchemaVersion() uint32 {
@@ -1358,7 +1486,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_plan_proto_msgTypes[13]
+	mi := &file_plan_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1370,7 +1498,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[13]
+	mi := &file_plan_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1383,7 +1511,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{13}
+	return file_plan_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Record) GetKind() isRecord_Kind {
@@ -1485,7 +1613,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_plan_proto_msgTypes[14]
+	mi := &file_plan_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1625,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[14]
+	mi := &file_plan_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1638,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{14}
+	return file_plan_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Header) GetSchemaVersion() uint32 {
@@ -1559,7 +1687,7 @@ type BackendInfo struct {
 
 func (x *BackendInfo) Reset() {
 	*x = BackendInfo{}
-	mi := &file_plan_proto_msgTypes[15]
+	mi := &file_plan_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1699,7 @@ func (x *BackendInfo) String() string {
 func (*BackendInfo) ProtoMessage() {}
 
 func (x *BackendInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[15]
+	mi := &file_plan_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1712,7 @@ func (x *BackendInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackendInfo.ProtoReflect.Descriptor instead.
 func (*BackendInfo) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{15}
+	return file_plan_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BackendInfo) GetName() string {
@@ -1621,7 +1749,7 @@ type Verification struct {
 
 func (x *Verification) Reset() {
 	*x = Verification{}
-	mi := &file_plan_proto_msgTypes[16]
+	mi := &file_plan_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1633,7 +1761,7 @@ func (x *Verification) String() string {
 func (*Verification) ProtoMessage() {}
 
 func (x *Verification) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[16]
+	mi := &file_plan_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1646,7 +1774,7 @@ func (x *Verification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verification.ProtoReflect.Descriptor instead.
 func (*Verification) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{16}
+	return file_plan_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Verification) GetPlan() int32 {
@@ -1692,7 +1820,7 @@ type Iteration struct {
 
 func (x *Iteration) Reset() {
 	*x = Iteration{}
-	mi := &file_plan_proto_msgTypes[17]
+	mi := &file_plan_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1704,7 +1832,7 @@ func (x *Iteration) String() string {
 func (*Iteration) ProtoMessage() {}
 
 func (x *Iteration) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[17]
+	mi := &file_plan_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1717,7 +1845,7 @@ func (x *Iteration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Iteration.ProtoReflect.Descriptor instead.
 func (*Iteration) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{17}
+	return file_plan_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Iteration) GetPlan() int32 {
@@ -1766,7 +1894,7 @@ type TaskTime struct {
 
 func (x *TaskTime) Reset() {
 	*x = TaskTime{}
-	mi := &file_plan_proto_msgTypes[18]
+	mi := &file_plan_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1778,7 +1906,7 @@ func (x *TaskTime) String() string {
 func (*TaskTime) ProtoMessage() {}
 
 func (x *TaskTime) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[18]
+	mi := &file_plan_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1791,7 +1919,7 @@ func (x *TaskTime) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTime.ProtoReflect.Descriptor instead.
 func (*TaskTime) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{18}
+	return file_plan_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TaskTime) GetTask() int32 {
@@ -1827,7 +1955,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_plan_proto_msgTypes[19]
+	mi := &file_plan_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1839,7 +1967,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[19]
+	mi := &file_plan_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1852,7 +1980,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{19}
+	return file_plan_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Failure) GetMessage() string {
@@ -1892,7 +2020,7 @@ type Footer struct {
 
 func (x *Footer) Reset() {
 	*x = Footer{}
-	mi := &file_plan_proto_msgTypes[20]
+	mi := &file_plan_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2032,7 @@ func (x *Footer) String() string {
 func (*Footer) ProtoMessage() {}
 
 func (x *Footer) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[20]
+	mi := &file_plan_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2045,7 @@ func (x *Footer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Footer.ProtoReflect.Descriptor instead.
 func (*Footer) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{20}
+	return file_plan_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Footer) GetMaxRssBytes() int64 {
@@ -1956,7 +2084,7 @@ const file_plan_proto_rawDesc = "" +
 	"\x04send\x18\x01 \x01(\bR\x04send\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\x05R\x04peer\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x12\x14\n" +
-	"\x05match\x18\x04 \x01(\x03R\x05match\"\xe4\x03\n" +
+	"\x05match\x18\x04 \x01(\x03R\x05match\"\xc4\x04\n" +
 	"\rCommunication\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\x05R\x05group\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12#\n" +
@@ -1973,7 +2101,13 @@ const file_plan_proto_rawDesc = "" +
 	"\treduce_op\x18\v \x01(\x0e2\x19.mixdown.plan.v1.ReduceOpR\breduceOp\x127\n" +
 	"\ttransfers\x18\f \x03(\v2\x19.mixdown.plan.v1.TransferR\ttransfers\x12\x1a\n" +
 	"\bblocking\x18\r \x01(\bR\bblocking\x12\x18\n" +
-	"\abackend\x18\x0e \x01(\tR\abackend\"\x06\n" +
+	"\abackend\x18\x0e \x01(\tR\abackend\x12\x19\n" +
+	"\bin_place\x18\x0f \x01(\bR\ainPlace\x12\x16\n" +
+	"\x06factor\x18\x10 \x01(\x01R\x06factor\x12+\n" +
+	"\x05parts\x18\x11 \x03(\v2\x15.mixdown.plan.v1.PartR\x05parts\">\n" +
+	"\x04Part\x12\x19\n" +
+	"\bin_count\x18\x01 \x01(\x03R\ainCount\x12\x1b\n" +
+	"\tout_count\x18\x02 \x01(\x03R\boutCount\"\x06\n" +
 	"\x04Wait\"\x9d\x02\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x16\n" +
@@ -2057,7 +2191,7 @@ const file_plan_proto_rawDesc = "" +
 	"\titeration\x18\x03 \x01(\x05R\titeration\x12\x12\n" +
 	"\x04task\x18\x04 \x01(\x05R\x04task\",\n" +
 	"\x06Footer\x12\"\n" +
-	"\rmax_rss_bytes\x18\x01 \x01(\x03R\vmaxRssBytes*\xa0\x02\n" +
+	"\rmax_rss_bytes\x18\x01 \x01(\x03R\vmaxRssBytes*\xc1\x02\n" +
 	"\x02Op\x12\x12\n" +
 	"\x0eOP_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rOP_ALL_REDUCE\x10\x01\x12\r\n" +
@@ -2077,7 +2211,10 @@ const file_plan_proto_rawDesc = "" +
 	"\aOP_RECV\x10\f\x12\f\n" +
 	"\bOP_BATCH\x10\r\x12\x12\n" +
 	"\x0eOP_ALL_GATHERV\x10\x0e\x12\x16\n" +
-	"\x12OP_REDUCE_SCATTERV\x10\x0f*\xcf\x01\n" +
+	"\x12OP_REDUCE_SCATTERV\x10\x0f\x12\x0e\n" +
+	"\n" +
+	"OP_GATHERV\x10\x10\x12\x0f\n" +
+	"\vOP_SCATTERV\x10\x11*\xe0\x02\n" +
 	"\x05DType\x12\x15\n" +
 	"\x11DTYPE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rDTYPE_FLOAT32\x10\x01\x12\x11\n" +
@@ -2092,14 +2229,25 @@ const file_plan_proto_rawDesc = "" +
 	"\vDTYPE_INT64\x10\t\x12\x0e\n" +
 	"\n" +
 	"DTYPE_BOOL\x10\n" +
-	"*\x85\x01\n" +
+	"\x12\x10\n" +
+	"\fDTYPE_UINT16\x10\v\x12\x10\n" +
+	"\fDTYPE_UINT32\x10\f\x12\x10\n" +
+	"\fDTYPE_UINT64\x10\r\x12\x13\n" +
+	"\x0fDTYPE_COMPLEX64\x10\x0e\x12\x14\n" +
+	"\x10DTYPE_COMPLEX128\x10\x0f\x12\x17\n" +
+	"\x13DTYPE_FLOAT8_E4M3FN\x10\x10\x12\x15\n" +
+	"\x11DTYPE_FLOAT8_E5M2\x10\x11*\xda\x01\n" +
 	"\bReduceOp\x12\x19\n" +
 	"\x15REDUCE_OP_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rREDUCE_OP_SUM\x10\x01\x12\x11\n" +
 	"\rREDUCE_OP_AVG\x10\x02\x12\x11\n" +
 	"\rREDUCE_OP_MIN\x10\x03\x12\x11\n" +
 	"\rREDUCE_OP_MAX\x10\x04\x12\x12\n" +
-	"\x0eREDUCE_OP_PROD\x10\x05*N\n" +
+	"\x0eREDUCE_OP_PROD\x10\x05\x12\x12\n" +
+	"\x0eREDUCE_OP_BAND\x10\x06\x12\x11\n" +
+	"\rREDUCE_OP_BOR\x10\a\x12\x12\n" +
+	"\x0eREDUCE_OP_BXOR\x10\b\x12\x18\n" +
+	"\x14REDUCE_OP_PREMUL_SUM\x10\t*N\n" +
 	"\bSpanMode\x12\x19\n" +
 	"\x15SPAN_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSPAN_MODE_SLEEP\x10\x01\x12\x12\n" +
@@ -2118,7 +2266,7 @@ func file_plan_proto_rawDescGZIP() []byte {
 }
 
 var file_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_plan_proto_goTypes = []any{
 	(Op)(0),               // 0: mixdown.plan.v1.Op
 	(DType)(0),            // 1: mixdown.plan.v1.DType
@@ -2130,22 +2278,23 @@ var file_plan_proto_goTypes = []any{
 	(*Span)(nil),          // 7: mixdown.plan.v1.Span
 	(*Transfer)(nil),      // 8: mixdown.plan.v1.Transfer
 	(*Communication)(nil), // 9: mixdown.plan.v1.Communication
-	(*Wait)(nil),          // 10: mixdown.plan.v1.Wait
-	(*Task)(nil),          // 11: mixdown.plan.v1.Task
-	(*Stream)(nil),        // 12: mixdown.plan.v1.Stream
-	(*Program)(nil),       // 13: mixdown.plan.v1.Program
-	(*Workload)(nil),      // 14: mixdown.plan.v1.Workload
-	(*Plan)(nil),          // 15: mixdown.plan.v1.Plan
-	(*Settings)(nil),      // 16: mixdown.plan.v1.Settings
-	(*Experiment)(nil),    // 17: mixdown.plan.v1.Experiment
-	(*Record)(nil),        // 18: mixdown.plan.v1.Record
-	(*Header)(nil),        // 19: mixdown.plan.v1.Header
-	(*BackendInfo)(nil),   // 20: mixdown.plan.v1.BackendInfo
-	(*Verification)(nil),  // 21: mixdown.plan.v1.Verification
-	(*Iteration)(nil),     // 22: mixdown.plan.v1.Iteration
-	(*TaskTime)(nil),      // 23: mixdown.plan.v1.TaskTime
-	(*Failure)(nil),       // 24: mixdown.plan.v1.Failure
-	(*Footer)(nil),        // 25: mixdown.plan.v1.Footer
+	(*Part)(nil),          // 10: mixdown.plan.v1.Part
+	(*Wait)(nil),          // 11: mixdown.plan.v1.Wait
+	(*Task)(nil),          // 12: mixdown.plan.v1.Task
+	(*Stream)(nil),        // 13: mixdown.plan.v1.Stream
+	(*Program)(nil),       // 14: mixdown.plan.v1.Program
+	(*Workload)(nil),      // 15: mixdown.plan.v1.Workload
+	(*Plan)(nil),          // 16: mixdown.plan.v1.Plan
+	(*Settings)(nil),      // 17: mixdown.plan.v1.Settings
+	(*Experiment)(nil),    // 18: mixdown.plan.v1.Experiment
+	(*Record)(nil),        // 19: mixdown.plan.v1.Record
+	(*Header)(nil),        // 20: mixdown.plan.v1.Header
+	(*BackendInfo)(nil),   // 21: mixdown.plan.v1.BackendInfo
+	(*Verification)(nil),  // 22: mixdown.plan.v1.Verification
+	(*Iteration)(nil),     // 23: mixdown.plan.v1.Iteration
+	(*TaskTime)(nil),      // 24: mixdown.plan.v1.TaskTime
+	(*Failure)(nil),       // 25: mixdown.plan.v1.Failure
+	(*Footer)(nil),        // 26: mixdown.plan.v1.Footer
 }
 var file_plan_proto_depIdxs = []int32{
 	4,  // 0: mixdown.plan.v1.Span.kind:type_name -> mixdown.plan.v1.Span.Kind
@@ -2153,30 +2302,31 @@ var file_plan_proto_depIdxs = []int32{
 	1,  // 2: mixdown.plan.v1.Communication.dtype:type_name -> mixdown.plan.v1.DType
 	2,  // 3: mixdown.plan.v1.Communication.reduce_op:type_name -> mixdown.plan.v1.ReduceOp
 	8,  // 4: mixdown.plan.v1.Communication.transfers:type_name -> mixdown.plan.v1.Transfer
-	7,  // 5: mixdown.plan.v1.Task.span:type_name -> mixdown.plan.v1.Span
-	9,  // 6: mixdown.plan.v1.Task.communication:type_name -> mixdown.plan.v1.Communication
-	10, // 7: mixdown.plan.v1.Task.wait:type_name -> mixdown.plan.v1.Wait
-	6,  // 8: mixdown.plan.v1.Task.origin:type_name -> mixdown.plan.v1.Origin
-	12, // 9: mixdown.plan.v1.Program.streams:type_name -> mixdown.plan.v1.Stream
-	11, // 10: mixdown.plan.v1.Program.tasks:type_name -> mixdown.plan.v1.Task
-	5,  // 11: mixdown.plan.v1.Workload.groups:type_name -> mixdown.plan.v1.Group
-	13, // 12: mixdown.plan.v1.Workload.programs:type_name -> mixdown.plan.v1.Program
-	14, // 13: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
-	3,  // 14: mixdown.plan.v1.Settings.span_mode:type_name -> mixdown.plan.v1.SpanMode
-	15, // 15: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
-	16, // 16: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
-	19, // 17: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
-	21, // 18: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
-	22, // 19: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
-	24, // 20: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
-	25, // 21: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
-	20, // 22: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
-	23, // 23: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	10, // 5: mixdown.plan.v1.Communication.parts:type_name -> mixdown.plan.v1.Part
+	7,  // 6: mixdown.plan.v1.Task.span:type_name -> mixdown.plan.v1.Span
+	9,  // 7: mixdown.plan.v1.Task.communication:type_name -> mixdown.plan.v1.Communication
+	11, // 8: mixdown.plan.v1.Task.wait:type_name -> mixdown.plan.v1.Wait
+	6,  // 9: mixdown.plan.v1.Task.origin:type_name -> mixdown.plan.v1.Origin
+	13, // 10: mixdown.plan.v1.Program.streams:type_name -> mixdown.plan.v1.Stream
+	12, // 11: mixdown.plan.v1.Program.tasks:type_name -> mixdown.plan.v1.Task
+	5,  // 12: mixdown.plan.v1.Workload.groups:type_name -> mixdown.plan.v1.Group
+	14, // 13: mixdown.plan.v1.Workload.programs:type_name -> mixdown.plan.v1.Program
+	15, // 14: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
+	3,  // 15: mixdown.plan.v1.Settings.span_mode:type_name -> mixdown.plan.v1.SpanMode
+	16, // 16: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
+	17, // 17: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
+	20, // 18: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
+	22, // 19: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
+	23, // 20: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
+	25, // 21: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
+	26, // 22: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
+	21, // 23: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
+	24, // 24: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_plan_proto_init() }
@@ -2184,12 +2334,12 @@ func file_plan_proto_init() {
 	if File_plan_proto != nil {
 		return
 	}
-	file_plan_proto_msgTypes[6].OneofWrappers = []any{
+	file_plan_proto_msgTypes[7].OneofWrappers = []any{
 		(*Task_Span)(nil),
 		(*Task_Communication)(nil),
 		(*Task_Wait)(nil),
 	}
-	file_plan_proto_msgTypes[13].OneofWrappers = []any{
+	file_plan_proto_msgTypes[14].OneofWrappers = []any{
 		(*Record_Header)(nil),
 		(*Record_Verification)(nil),
 		(*Record_Iteration)(nil),
@@ -2202,7 +2352,7 @@ func file_plan_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plan_proto_rawDesc), len(file_plan_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,77 @@
+package plan_test
+
+import (
+	"testing"
+
+	"mixdown/ingest/comm"
+	"mixdown/replay/plan"
+	"mixdown/replay/plan/planpb"
+)
+
+// TestEveryOperationWithSizesIsReplayed: gathers and scatters, even and not, in
+// every way in which a trace may write the side that has no part in it.
+func TestEveryOperationWithSizesIsReplayed(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		a, b   comm.Operation // rank 0 is the root
+		want   planpb.Op
+		counts [4]int64 // in and out of rank 0, of rank 1
+	}{
+		{"gather", sized(comm.Gather, 4, 8), sized(comm.Gather, 4, 8), planpb.Op_OP_GATHER, [4]int64{4, 8, 4, 0}},
+		{"gather, root alone has the output", sized(comm.Gather, 4, 8), sized(comm.Gather, 4, 0), planpb.Op_OP_GATHER, [4]int64{4, 8, 4, 0}},
+		{"gatherv", sized(comm.Gather, 4, 9), sized(comm.Gather, 5, 0), planpb.Op_OP_GATHERV, [4]int64{4, 9, 5, 0}},
+		{"scatter", sized(comm.Scatter, 8, 4), sized(comm.Scatter, 8, 4), planpb.Op_OP_SCATTER, [4]int64{8, 4, 0, 4}},
+		{"scatterv", sized(comm.Scatter, 9, 4), sized(comm.Scatter, 0, 5), planpb.Op_OP_SCATTERV, [4]int64{9, 4, 0, 5}},
+		{"all_gather", sized(comm.AllGather, 4, 8), sized(comm.AllGather, 4, 8), planpb.Op_OP_ALL_GATHER, [4]int64{4, 8, 4, 8}},
+		{"all_gatherv", sized(comm.AllGatherV, 4, 9), sized(comm.AllGatherV, 5, 9), planpb.Op_OP_ALL_GATHERV, [4]int64{4, 9, 5, 9}},
+		{"reduce_scatterv", sized(comm.ReduceScatterV, 9, 4), sized(comm.ReduceScatterV, 9, 5), planpb.Op_OP_REDUCE_SCATTERV, [4]int64{9, 4, 9, 5}},
+		{"reduce", sized(comm.Reduce, 4, 4), sized(comm.Reduce, 4, 4), planpb.Op_OP_REDUCE, [4]int64{4, 4, 4, 4}},
+	} {
+		run, m := synthetic([]comm.Operation{c.a}, []comm.Operation{c.b})
+		w, diags, err := plan.Build(run, m, plan.Options{Step: "all"})
+		if err != nil {
+			t.Errorf("%s: %v: %v", c.name, err, diags.List())
+			continue
+		}
+		var counts []int64
+		for _, p := range w.Programs {
+			for _, task := range p.Tasks {
+				if x := task.GetCommunication(); x != nil {
+					counts = append(counts, x.InCount, x.OutCount)
+					if x.Op != c.want {
+						t.Errorf("%s: rank %d replays %v, want %v", c.name, p.Rank, x.Op, c.want)
+					}
+				}
+			}
+		}
+		if len(counts) != 4 || [4]int64(counts) != c.counts {
+			t.Errorf("%s: counts %v, want %v", c.name, counts, c.counts)
+		}
+	}
+}
+
+// TestFloat8IsMovedAndNeverReduced: as libraries have it.
+func TestFloat8IsMovedAndNeverReduced(t *testing.T) {
+	float8 := func(op comm.Op, in, out int64) comm.Operation {
+		x := sized(op, in, out)
+		x.DType = comm.Float8E4M3FN
+		return x
+	}
+	run, m := synthetic(
+		[]comm.Operation{float8(comm.AllGather, 4, 8), float8(comm.AllReduce, 4, 4)},
+		[]comm.Operation{float8(comm.AllGather, 4, 8), float8(comm.AllReduce, 4, 4)})
+	w, diags, err := plan.Build(run, m, plan.Options{Step: "all"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range w.Programs {
+		for _, task := range p.Tasks {
+			if x := task.GetCommunication(); x != nil && (x.Op != planpb.Op_OP_ALL_GATHER || x.Dtype != planpb.DType_DTYPE_FLOAT8_E4M3FN) {
+				t.Errorf("rank %d replays %v of %v", p.Rank, x.Op, x.Dtype)
+			}
+		}
+	}
+	if !has(diags, "communication-not-replayed") {
+		t.Errorf("nothing said of the all_reduce: %v", diags.List())
+	}
+}
