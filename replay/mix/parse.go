@@ -17,6 +17,9 @@ var ErrSyntax = errors.New("invalid mix")
 // Traced is the mix that leaves every operation on the backend of the trace.
 const Traced = "traced"
 
+// Auto is the mix that is chosen for a job, from a tuning table.
+const Auto = "auto"
+
 // Rule sends the operations that it matches to a backend.
 type Rule struct {
 	Op       comm.Op // "" matches all
@@ -65,8 +68,8 @@ func Parse(text string) (Mix, error) {
 	if m.IsTraced() {
 		return m, nil
 	}
-	if m.Text == "auto" {
-		return m, fmt.Errorf("%w: auto needs a tuning table, which this version does not read yet: name backends, for example '*=gloo'", ErrSyntax)
+	if m.Text == Auto {
+		return m, fmt.Errorf("%w: auto is chosen for a job, from a tuning table (--table)", ErrSyntax)
 	}
 	for part := range strings.SplitSeq(m.Text, ",") {
 		rule, err := parseRule(strings.TrimSpace(part))
