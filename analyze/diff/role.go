@@ -12,9 +12,9 @@ import (
 // unknownRole is that of groups of which nothing is known.
 const unknownRole = "unknown"
 
-// roleOf is what a group is for, as far as it can be told in a way that is the
+// RoleOf is what a group is for, as far as it can be told in a way that is the
 // same in another run of the job.
-func roleOf(g *collective.Group, world int) string {
+func RoleOf(g *collective.Group, world int) string {
 	if d := g.Description; d != "" && d != "undefined" {
 		return d
 	}
@@ -61,7 +61,7 @@ type roles struct {
 func rolesOf(groups []collective.Group, world int) roles {
 	r := roles{shapes: map[string][]string{}}
 	for i := range groups {
-		role := roleOf(&groups[i], world)
+		role := RoleOf(&groups[i], world)
 		r.of = append(r.of, role)
 		shape := shapeOf(&groups[i], world)
 		if !slices.Contains(r.shapes[role], shape) {

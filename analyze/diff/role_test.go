@@ -21,7 +21,7 @@ func TestRoles(t *testing.T) {
 		{collective.Group{Inferred: true, Ranks: []int{0, 1, 2, 3}}, "all ranks"},
 		{collective.Group{Name: "12"}, "unknown"},
 	} {
-		if got := roleOf(&c.group, 4); got != c.want {
+		if got := RoleOf(&c.group, 4); got != c.want {
 			t.Errorf("%+v is %q, want %q", c.group, got, c.want)
 		}
 	}
