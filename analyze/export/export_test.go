@@ -20,6 +20,7 @@ import (
 	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
 	"mixdown/analyze/export"
+	"mixdown/analyze/pipeline"
 	"mixdown/analyze/report"
 	"mixdown/ingest/chrome"
 	"mixdown/ingest/comm"
@@ -36,6 +37,11 @@ func analyze(t testing.TB, run *trace.Run) *export.Input {
 	in.Clocks = align.Estimate(run, in.Match)
 	align.Apply(run, in.Clocks)
 	align.UpdateArrivals(run, in.Match)
+	found, err := pipeline.Find(run, in.Match, pipeline.Options{Clocks: in.Clocks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Pipelines = found.Pipelines
 	a, err := report.Analyze(run, in.Match, report.Options{Clocks: in.Clocks})
 	if err != nil {
 		t.Fatal(err)

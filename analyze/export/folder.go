@@ -83,6 +83,7 @@ func (w *tableWriter) all() error {
 		writeSmall(w, diagnosticsLayout(), w.Analysis.Diagnostics),
 		writeSmall(w, clocksLayout(), w.Clocks.Clocks),
 		writeSmall(w, stragglersLayout(), w.stragglerRows()),
+		writeSmall(w, tasksLayout(), w.taskRows()),
 	)
 }
 

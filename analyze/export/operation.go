@@ -9,6 +9,7 @@ import (
 	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
 	"mixdown/analyze/overlap"
+	"mixdown/analyze/pipeline"
 	"mixdown/analyze/report"
 	"mixdown/ingest/comm"
 	"mixdown/ingest/trace"
@@ -21,6 +22,8 @@ type Input struct {
 	Clocks   *align.Result
 	Analysis *report.Analysis
 	Tool     string // program and version, for the files' metadata
+	// Pipelines are those of the run, nil when it has none.
+	Pipelines []*pipeline.Pipeline
 
 	// Checksums are those of the ranks' traces, SHA-256 in hex; a rank that is not
 	// in it has none that is known.

@@ -58,7 +58,7 @@ func TestTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := describe(t, pq)
-		if d.SchemaVersion != export.SchemaVersion || len(d.Tables) != 7 {
+		if d.SchemaVersion != export.SchemaVersion || len(d.Tables) != 8 {
 			t.Fatalf("%s: version %d, %d tables", name, d.SchemaVersion, len(d.Tables))
 		}
 		tables := map[string]map[string][]string{}
@@ -93,6 +93,17 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s: exposed %d, %d in the report", name, got, exposed)
 		}
 		checkWaits(t, name, in, tables)
+		var tasks int
+		for _, p := range in.Pipelines {
+			for i := range p.Steps {
+				for _, list := range p.Steps[i].Tasks {
+					tasks += len(list)
+				}
+			}
+		}
+		if got := len(tables["pipeline_tasks"]["action"]); got != tasks || name == "pipeline" && tasks == 0 {
+			t.Errorf("%s: %d tasks, %d in the pipelines", name, got, tasks)
+		}
 		if got := len(tables["collectives"]["ts"]); got != in.Analysis.Matched {
 			t.Errorf("%s: %d collectives, %d in the report", name, got, in.Analysis.Matched)
 		}

@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -55,6 +56,37 @@ func ReadCSV(r io.Reader) (Order, error) {
 		o = append(o, row)
 	}
 	return o, nil
+}
+
+// Numbered is the order with its micro-batches numbered as the last stage runs
+// their forwards, on all ranks alike. PyTorch's runtime takes the loss of a
+// micro-batch by that position, so it runs no other numbering; which micro-batch
+// is which makes no difference to the order. An order whose last stage is on
+// several ranks, or nowhere, stays as it is.
+func (o Order) Numbered() Order {
+	last := int32(o.Stages() - 1)
+	number := map[int32]int32{}
+	for _, row := range o {
+		seen := len(number)
+		for _, a := range row {
+			if a.Kind == Forward && a.Stage == last {
+				if seen > 0 {
+					return o
+				}
+				number[a.Microbatch] = int32(len(number))
+			}
+		}
+	}
+	numbered := make(Order, len(o))
+	for r, row := range o {
+		numbered[r] = slices.Clone(row)
+		for i := range row {
+			if n, ok := number[row[i].Microbatch]; ok {
+				numbered[r][i].Microbatch = n
+			}
+		}
+	}
+	return numbered
 }
 
 // WriteCSV writes the order in the form that ReadCSV and PyTorch's _load_csv

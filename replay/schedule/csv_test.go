@@ -151,3 +151,43 @@ func FuzzReadCSV(f *testing.F) {
 		}
 	})
 }
+
+// PyTorch finds losses by the place of a forward on the last stage.
+func TestNumbered(t *testing.T) {
+	for _, text := range []string{"hybrid:ranks=4,microbatches=8,loops=2,rounds=2", "breadth-first:ranks=2,microbatches=4,loops=2", "zbv:ranks=2,microbatches=4"} {
+		spec, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order, err := spec.Order()
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbered := order.Numbered()
+		last, next := int32(order.Stages()-1), int32(0)
+		for _, row := range numbered {
+			for _, a := range row {
+				if a.Kind == Forward && a.Stage == last {
+					if a.Microbatch != next {
+						t.Errorf("%s: forward %d of the last stage is of micro-batch %d", text, next, a.Microbatch)
+					}
+					next++
+				}
+			}
+		}
+		a, _ := Evaluate(order, DefaultCosts())
+		b, err := Evaluate(numbered, DefaultCosts())
+		if err != nil || !a.Makespan().Equal(b.Makespan()) {
+			t.Errorf("%s: takes %v numbered, %v before: %v", text, b, a, err)
+		}
+	}
+	// Both directions of Chimera have a last stage: there is no such numbering.
+	spec, _ := Parse("chimera:ranks=4,microbatches=4")
+	order, err := spec.Order()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := order.Numbered(); got[0][0] != order[0][0] {
+		t.Error("chimera was renumbered")
+	}
+}

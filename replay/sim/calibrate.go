@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"mixdown/analyze/pipeline"
+	"mixdown/ingest/comm"
 )
 
 // takeLayers takes which part of a stage's time each of its layers takes. A phase
@@ -237,6 +238,12 @@ func (m *Model) takeReductions(p *pipeline.Pipeline, s *pipeline.Step, last, n i
 			continue
 		}
 		took := float64(r.End-r.Start) / float64(n)
+		switch r.Op { // as an all_reduce of the same gradient
+		case comm.ReduceScatter, comm.ReduceScatterV:
+			took *= 2
+		case comm.AllGather, comm.AllGatherV: // goes with a reduce_scatter
+			took = 0
+		}
 		if r.Stage != pipeline.Unknown {
 			m.reduce[r.Stage] += took
 		} else {
@@ -247,4 +254,24 @@ func (m *Model) takeReductions(p *pipeline.Pipeline, s *pipeline.Step, last, n i
 		inTail[r.Place] += max(r.End-max(r.Start, last), 0)
 	}
 	m.reduceInTail += slices.Max(inTail) / n
+}
+
+// Reduces says whether the trace shows data-parallel communication.
+func (m *Model) Reduces() bool {
+	return slices.ContainsFunc(m.reduce, func(ns float64) bool { return ns > 0 })
+}
+
+// SetReduction says what an all_reduce of the gradients of all stages of a place
+// takes, in ns, where the trace does not show it or another network is meant. The
+// recorded order is then taken to run it after its tasks.
+func (m *Model) SetReduction(ns int64) {
+	m.tail += ns - m.reduceInTail
+	m.reduceInTail = ns
+	held := make([]int, m.Places)
+	for _, place := range m.stagePlace {
+		held[place]++
+	}
+	for stage, place := range m.stagePlace {
+		m.reduce[stage] = float64(ns) / float64(held[place])
+	}
 }

@@ -41,12 +41,13 @@ type Model struct {
 	layers     int
 	layerShare [4][]float64
 
-	gaps  [sends][]gapTable
-	hops  map[[2]int][2]Hop // by edge: gradient, activation
-	hop   [2]Hop            // of edges not seen
-	head  []int64
-	tail  int64
-	order schedule.Order // recorded, of the first step
+	gaps       [sends][]gapTable
+	hops       map[[2]int][2]Hop // by edge: gradient, activation
+	hop        [2]Hop            // of edges not seen
+	head       []int64
+	tail       int64
+	stagePlace []int
+	order      schedule.Order // recorded, of the first step
 
 	// reduce is the data-parallel communication of each stage's gradient;
 	// reduceInTail how much of the tail it is, at most.
@@ -66,7 +67,7 @@ func Calibrate(p *pipeline.Pipeline, steps []int) (*Model, error) {
 		return nil, fmt.Errorf("%w: each needs every micro-batch forward and backward on all %d stages", ErrNoStep, p.Stages())
 	}
 	m := &Model{
-		Places: len(p.Ranks), Stages: p.Stages(), Loops: p.Loops, Microbatches: p.Microbatches,
+		Places: len(p.Ranks), Stages: p.Stages(), Loops: p.Loops, Microbatches: p.Microbatches, stagePlace: p.StagePlace,
 		Steps: steps, order: Order(&p.Steps[steps[0]]),
 	}
 	m.takeTasks(p)

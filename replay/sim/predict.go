@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mixdown/replay/schedule"
+	"mixdown/replay/sharding"
 )
 
 // Prediction is what a model says of one order.
@@ -154,6 +155,12 @@ func (m *Model) assumptions(order schedule.Order, shape Shape) []string {
 	}
 	if order.Microbatches() != m.Microbatches {
 		list = append(list, fmt.Sprintf("%d micro-batches, %d recorded", order.Microbatches(), m.Microbatches))
+	}
+	if shape.Sharding != nil && !m.Reduces() {
+		list = append(list, "the trace shows no data-parallel communication: gathers and reductions take no time")
+	}
+	if shape.Sharding != nil && m.Reduces() && *shape.Sharding != sharding.None {
+		list = append(list, "a reduce-scatter and an all-gather take half of an all-reduce each")
 	}
 	splits := false
 	for _, row := range order {

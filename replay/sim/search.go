@@ -132,11 +132,11 @@ func (m *Model) Candidate(spec schedule.Spec, v *sharding.Variant, shape Shape) 
 	}
 	var counts *sharding.Counts
 	if v != nil {
-		sharded, n, err := sharding.Shard(order, *v, sharding.Options{})
+		sharded, n, err := sharding.Shard(order, *v, shape.Buffers)
 		if err != nil {
 			return Candidate{}, err
 		}
-		order, counts, shape.EarlyReductions = sharded, &n, true
+		order, counts, shape.EarlyReductions, shape.Sharding = sharded, &n, true, v
 	}
 	scale := float64(m.Microbatches) / float64(order.Microbatches())
 	shape.Scale = scale

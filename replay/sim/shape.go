@@ -1,6 +1,9 @@
 package sim
 
-import "mixdown/replay/schedule"
+import (
+	"mixdown/replay/schedule"
+	"mixdown/replay/sharding"
+)
 
 // Shape says how a model is turned into the costs of an order.
 type Shape struct {
@@ -10,6 +13,11 @@ type Shape struct {
 	WeightShare float64
 	// Scale multiplies every task, for micro-batches of another size; 0 means 1.
 	Scale float64
+	// Sharding is what of the stages is sharded over the replicas, nil for what was
+	// recorded. A reduce-scatter and an all-gather take half of an all-reduce each,
+	// as they do in a ring.
+	Sharding *sharding.Variant
+	Buffers  sharding.Options // for gathered weights and gradients
 	// EarlyReductions lets the gradient of a stage be reduced as soon as it is
 	// complete, beside the tasks, instead of after them as in the trace. It needs an
 	// order with REDUCE_GRAD.
@@ -44,12 +52,19 @@ func (m *Model) Costs(order schedule.Order, shape Shape) *Costs {
 			}
 		}
 	}
-	if len(m.reduce) > 0 && shape.EarlyReductions {
+	if shape.EarlyReductions {
+		half := shape.Sharding != nil && *shape.Sharding != sharding.None
 		c.Reduce = make(perStage, stages)
 		for s := range stages {
 			var ns float64
 			m.overlap(s, stages, func(layer int, part float64) { ns += part * m.reduce[layer/m.layers] / float64(m.layers) })
+			if half {
+				ns /= 2
+			}
 			c.Reduce[s] = int64(ns)
+		}
+		if half {
+			c.Gather = c.Reduce
 		}
 		c.Tail = max(c.Tail-m.reduceInTail, 0)
 	}

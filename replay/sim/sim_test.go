@@ -7,6 +7,7 @@ import (
 
 	"mixdown/analyze/pipeline"
 	"mixdown/replay/schedule"
+	"mixdown/replay/sharding"
 )
 
 // specs are schedules of every kind, without their shapes.
@@ -294,5 +295,51 @@ func TestSearch(t *testing.T) {
 	more, err := m.Search(SearchOptions{Schedules: []string{"1f1b"}, Microbatches: []int{8, 32}})
 	if err != nil || len(more) != 2 || more[0].Order.Microbatches() != 32 {
 		t.Errorf("32 micro-batches should be faster than 8: %v", err)
+	}
+}
+
+// With one reduction a chunk beside the tasks, breadth-first hides all but the
+// last where its cover is long enough, and 1F1B none: the exposed reductions of
+// the reference, section 1.1.
+func TestExposedReductions(t *testing.T) {
+	m, err := Calibrate(recorded(t, "1f1b", 4, 8, 0), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, err := m.Baseline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.SetReduction(1600)
+	if after, err := m.PredictOrder("traced", m.order, Shape{}, before.Options); err != nil || after.Run.Step != before.Run.Step+1600 {
+		t.Errorf("the recorded order reduces after its tasks: %v", err)
+	}
+	buffers := sharding.Options{}
+	step := func(text string, v *sharding.Variant) int64 {
+		spec, err := schedule.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := m.Candidate(m.Fill(spec), v, Shape{Buffers: buffers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Run.Step
+	}
+	none, full := sharding.None, sharding.Full
+	for _, c := range []struct {
+		text   string
+		hidden int64 // of 1600
+	}{{"1f1b", 0}, {"breadth-first:loops=4", 1200}, {"breadth-first:loops=2", 800}} {
+		if got := step(c.text, nil) - step(c.text, &none); got != c.hidden {
+			t.Errorf("%s hides %d ns of the reduction, want %d", c.text, got, c.hidden)
+		}
+	}
+	// With one buffer a stage's weights are gathered when the one before is done, 7
+	// times; with two, while it runs.
+	one := step("breadth-first:loops=4", &full)
+	buffers = sharding.Options{WeightBuffers: 2}
+	if two := step("breadth-first:loops=4", &full); one-two < 4*200 || one-two > 10*200 {
+		t.Errorf("fully sharded with one buffer %d, with two %d", one, two)
 	}
 }

@@ -3,6 +3,7 @@ package speedup
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -15,7 +16,8 @@ const SchemaVersion = 1
 // Report is the result of "mixdown replay".
 type Report struct {
 	SchemaVersion int            `json:"schema_version"`
-	Device        string         `json:"device"` // "host": buffers in host memory
+	Device        string         `json:"device"` // "host": buffers in host memory; "cuda": on GPUs
+	DeviceName    string         `json:"device_name,omitempty"`
 	WorldSize     int            `json:"world_size"`
 	Workers       int            `json:"workers"`
 	Step          string         `json:"step"`
@@ -71,9 +73,20 @@ type Variant struct {
 	Coverage   float64    `json:"ci_coverage"`
 	Predicted  *float64   `json:"predicted_speedup"` // null: not simulated
 	Verified   bool       `json:"data_verified"`
+	// Memory is the activations that the fullest rank holds with another schedule,
+	// in multiples of the traced order's; null where the order is the traced one.
+	Memory *float64 `json:"activation_memory"`
+	// Reasons say why each rule stands in a mix that was chosen; null otherwise.
+	Reasons []Reason `json:"reasons"`
 	// BaselineIterations are those the variant ran in turns with.
 	BaselineIterations []int64 `json:"baseline_iterations_ns"`
 	BaselineMedian     int64   `json:"baseline_median_ns"`
+}
+
+// Reason says why a rule stands in a chosen mix.
+type Reason struct {
+	Rule string `json:"rule"`
+	Text string `json:"text"`
 }
 
 // Finish computes what follows from the iterations.
@@ -92,14 +105,14 @@ func (r *Report) Finish(traceStep int64) error {
 		v.Median, v.BaselineMedian = Median(v.Iterations), Median(v.BaselineIterations)
 		v.Speedup, v.CI95, v.Coverage = s.Speedup, s.Interval, s.Coverage
 		for _, w := range s.Warnings {
-			r.warn("few-iterations", w.Error())
+			r.Warn("few-iterations", w.Error())
 		}
 	}
 	return nil
 }
 
-// warn adds a diagnostic, counted when it is there already.
-func (r *Report) warn(code, text string) {
+// Warn adds a diagnostic, counted when it is there already.
+func (r *Report) Warn(code, text string) {
 	for i := range r.Diagnostics {
 		if r.Diagnostics[i].Code == code {
 			r.Diagnostics[i].Count++
@@ -125,10 +138,11 @@ func (r *Report) WriteText(w io.Writer) error {
 	if step == "" {
 		step = "the whole trace"
 	}
-	fmt.Fprintf(&b, "Replayed %s: %d communications on %d workers, buffers in host memory", report.Printable(step), r.Operations, r.Workers)
-	if r.Device == "host" {
-		b.WriteString(" (says nothing about GPUs)")
+	where := "in host memory (says nothing about GPUs)"
+	if r.Device != "host" {
+		where = "on GPUs (" + report.Printable(r.DeviceName) + ")"
 	}
+	fmt.Fprintf(&b, "Replayed %s: %d communications on %d workers, buffers %s", report.Printable(step), r.Operations, r.Workers, where)
 	b.WriteString("\n")
 	for _, x := range r.Backends {
 		fmt.Fprintf(&b, "  %s: %s\n", x.Name, report.Printable(x.Version))
@@ -141,12 +155,39 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	b.WriteString("\n")
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "plan\tstep (median)\tspeedup\t95 % interval\tn\tdata")
-	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", r.Baseline.Name+" = "+r.Baseline.Mix, report.Duration(r.Baseline.Median), "1", "", len(r.Baseline.Iterations), verified(r.Baseline.Verified))
+	optional := func(have func(Variant) bool) func(string) string {
+		shown := slices.ContainsFunc(r.Variants, have)
+		return func(text string) string {
+			if !shown {
+				return ""
+			}
+			return text + "\t"
+		}
+	}
+	simulated := optional(func(v Variant) bool { return v.Predicted != nil })
+	ordered := optional(func(v Variant) bool { return v.Memory != nil })
+	number := func(format string, value *float64) string {
+		if value == nil {
+			return "-"
+		}
+		return fmt.Sprintf(format, *value)
+	}
+	fmt.Fprintf(t, "plan\tstep (median)\tspeedup\t95 %% interval\t%s%sn\tdata\n", simulated("predicted"), ordered("activations held"))
+	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s%s%d\t%s\n", r.Baseline.Name+" = "+r.Baseline.Mix, report.Duration(r.Baseline.Median), "1", "", simulated(""), ordered("1.00x"), len(r.Baseline.Iterations), verified(r.Baseline.Verified))
 	for _, v := range r.Variants {
-		fmt.Fprintf(t, "%s\t%s\t%.3f\t%.3f .. %.3f\t%d\t%s\n", v.Name, report.Duration(v.Median), v.Speedup, v.CI95[0], v.CI95[1], len(v.Iterations), verified(v.Verified))
+		fmt.Fprintf(t, "%s\t%s\t%.3f\t%.3f .. %.3f\t%s%s%d\t%s\n", v.Name, report.Duration(v.Median), v.Speedup, v.CI95[0], v.CI95[1],
+			simulated(number("%.3f", v.Predicted)), ordered(number("%.2fx", v.Memory)), len(v.Iterations), verified(v.Verified))
 	}
 	t.Flush()
+	for _, v := range r.Variants {
+		if len(v.Reasons) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n%s is %s\n", v.Name, report.Printable(v.Mix))
+		for _, reason := range v.Reasons {
+			fmt.Fprintf(&b, "  %s: %s\n", report.Printable(reason.Rule), report.Printable(reason.Text))
+		}
+	}
 	f := r.Baseline.Fidelity
 	if r.Traced != nil {
 		fmt.Fprintf(&b, "\nWhere the trace was made: %s.\n", report.GainText(r.Traced.Free, r.Traced.FreeByOp))

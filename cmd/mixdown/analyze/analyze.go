@@ -81,7 +81,12 @@ func Run(ctx context.Context, opts *Options) error {
 		}
 		return err
 	}
+	pipelines, err := opts.Input.Pipelines(job, opts.Streams)
+	if err != nil {
+		return err
+	}
 	a, err := report.Analyze(job.Run, job.Match, report.Options{
+		Pipelines: pipelines, NameSchedule: input.NameSchedule,
 		Clocks: job.Clocks, Critical: len(job.Run.Ranks) > 1 && !opts.NoCritical, Step: opts.Step,
 		Breakdown: opts.Breakdown || opts.Format == cli.JSON,
 	})
@@ -101,5 +106,5 @@ func Run(ctx context.Context, opts *Options) error {
 	if err := opts.Export.Write(ctx, &opts.Input, job, a, opts.Rows, opts.Streams); err != nil {
 		return err
 	}
-	return opts.Input.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics)
+	return opts.Input.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics, &pipelines.Diagnostics)
 }

@@ -12,19 +12,23 @@ import (
 	"mixdown/analyze/report"
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/input"
+	"mixdown/cmd/mixdown/page"
 	"mixdown/cmd/mixdown/version"
 )
 
 // ExportOptions are the files and folders that the analysis is written to, beside
 // standard output; "" is none.
 type ExportOptions struct {
-	Markdown, Pprof, Perfetto, Chrome string // files
-	Parquet, Arrow                    string // folders
+	HTML, Markdown, Pprof, Perfetto, Chrome string // files
+	Parquet, Arrow                          string // folders
+
+	args []string // the input, for the page to name
 }
 
 // AddFlags declares the flags.
 func (o *ExportOptions) AddFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
+	f.StringVar(&o.HTML, "html", "", "write a page for people to `FILE`: answers, tables, charts and the time line, in one file that loads nothing; see mixdown help report")
 	f.StringVar(&o.Markdown, "markdown", "", "write the report as Markdown to `FILE`")
 	f.StringVar(&o.Pprof, "pprof", "", "write the cost of communication to `FILE` for go tool pprof (its usual ending: .pb.gz)")
 	f.StringVar(&o.Perfetto, "perfetto", "", "write the time line of all ranks on one clock to `FILE` for ui.perfetto.dev (.pftrace)")
@@ -53,8 +57,16 @@ func (o *ExportOptions) targets(in *export.Input, rows int) []target {
 	markdown := func(_ context.Context, w io.Writer, in *export.Input) error {
 		return in.Analysis.WriteMarkdown(w, report.TextOptions{Rows: rows})
 	}
+	web := func(_ context.Context, w io.Writer, in *export.Input) error {
+		p, err := page.Analysis(in, page.Process(o.args))
+		if err != nil {
+			return err
+		}
+		return p.Write(w)
+	}
 	var list []target
 	for _, t := range []target{
+		{"--html", o.HTML, export.CheckFile, file(web, o.HTML)},
 		{"--markdown", o.Markdown, export.CheckFile, file(markdown, o.Markdown)},
 		{"--pprof", o.Pprof, export.CheckFile, file(export.WritePprof, o.Pprof)},
 		{"--perfetto", o.Perfetto, export.CheckFile, file(export.WritePerfetto, o.Perfetto)},
@@ -92,7 +104,11 @@ func (o *ExportOptions) Check() error {
 // the input.
 func (o *ExportOptions) Write(ctx context.Context, from *input.Options, job *input.Job, a *report.Analysis, rows int, streams *cli.Streams) error {
 	in := &export.Input{Run: job.Run, Match: job.Match, Clocks: job.Clocks, Analysis: a, Tool: "mixdown " + version.String()}
-	if o.Parquet != "" || o.Arrow != "" {
+	if job.Found != nil {
+		in.Pipelines = job.Found.Pipelines
+	}
+	o.args = from.Args
+	if o.HTML != "" || o.Parquet != "" || o.Arrow != "" {
 		var err error
 		if in.Checksums, err = from.Checksums(ctx, job.Run); err != nil {
 			return err

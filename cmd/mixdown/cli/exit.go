@@ -7,6 +7,8 @@ import (
 	"mixdown/analyze/critical"
 	"mixdown/analyze/diff"
 	"mixdown/analyze/export"
+	"mixdown/analyze/gate"
+	"mixdown/analyze/gate/output"
 	"mixdown/ingest/chrome"
 	"mixdown/ingest/dataset"
 	"mixdown/ingest/executiontrace"
@@ -16,6 +18,11 @@ import (
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
 	"mixdown/replay/schedule"
+	"mixdown/replay/sim"
+	"mixdown/replay/tune"
+	"mixdown/replay/tune/exports"
+	"mixdown/replay/tune/imports"
+	"mixdown/replay/tune/measure"
 )
 
 // ExitCode is what a process ends with; scripts rely on the numbers.
@@ -52,7 +59,21 @@ var codes = []struct {
 	{export.ErrTarget, Usage},
 	{schedule.ErrSpec, Usage},
 	{plan.ErrNothingToReplay, Inconclusive},
+	{plan.ErrReorder, Inconclusive},
+	{plan.ErrNothingToFuse, Inconclusive},
+	{sim.ErrNoPipeline, Inconclusive},
+	{sim.ErrNoStep, Inconclusive},
+	{sim.ErrBlocked, ReplayFailed},
 	{diff.ErrNotComparable, Inconclusive},
+	{gate.ErrRegression, Regression},
+	{gate.ErrInconclusive, Inconclusive},
+	{gate.ErrNotComparable, Inconclusive},
+	{gate.ErrTooFewSteps, Inconclusive},
+	{gate.ErrPolicy, Usage},
+	{gate.ErrNoBaseline, Usage},
+	{gate.ErrNotRecord, Unreadable},
+	{output.ErrFormat, Usage},
+	{output.ErrCheck, Usage},
 	{launch.ErrFailed, ReplayFailed},
 	{launch.ErrUnavailable, ReplayFailed},
 	{mix.ErrDeadlock, ReplayFailed},
@@ -69,6 +90,18 @@ var codes = []struct {
 	{kineto.ErrNoRank, Unreadable},
 	{executiontrace.ErrNotExecutionTrace, Unreadable},
 	{dataset.ErrForeign, Usage},
+	{measure.ErrGrid, Usage},
+	{measure.ErrVariant, Usage},
+	{imports.ErrUnknownFormat, Usage},
+	{imports.ErrMissing, Usage},
+	{imports.ErrContradiction, Usage},
+	{imports.ErrFormat, Unreadable},
+	{exports.ErrUnknownFormat, Usage},
+	{exports.ErrInexpressible, Usage},
+	{exports.ErrNothing, Inconclusive},
+	{measure.ErrNothing, Inconclusive},
+	{tune.ErrNotTable, Unreadable},
+	{tune.ErrRow, Unreadable},
 	{dataset.ErrNotDataset, Unreadable},
 	{dataset.ErrVersion, Unreadable},
 	{dataset.ErrCorrupt, Unreadable},

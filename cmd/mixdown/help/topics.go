@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/replay/mix"
 	"mixdown/replay/schedule"
 )
 
@@ -19,20 +20,26 @@ var files embed.FS
 var topics = []struct{ name, short string }{
 	{"exit-codes", "What the exit codes mean"},
 	{"mix", "The language of backend mixes"},
+	{"deadlocks", "What is checked in a plan, and what backends can be said to do"},
 	{"metrics", "What every number means and how it is computed"},
 	{"schema", "The fields of the JSON outputs"},
 	{"datasets", "The tables of a dataset, column by column"},
 	{"exports", "The files and tables that analyze writes for other programs"},
+	{"gates", "Policies, rules and outputs of gates in CI"},
 	{"schedules", "The pipeline schedules and their keys"},
+	{"tuning", "Tables of measurements: how they are made, compared, imported, exported"},
 	{"diagnostics", "What the diagnostics mean and what to do about them"},
 }
 
-// Topic returns the text of a page. The schedules describe themselves.
+// Topic returns the text of a page. Schedules and checks describe themselves.
 func Topic(name string) (string, error) {
 	data, err := files.ReadFile("topics/" + name + ".txt")
 	text := string(data)
-	if name == "schedules" {
+	switch name {
+	case "schedules":
 		text = strings.Replace(text, "SCHEDULES\n", listSchedules(), 1)
+	case "deadlocks":
+		text = strings.Replace(text, "CHECKS\n", "CHECKS\n"+listChecks(), 1)
 	}
 	return text, err
 }
@@ -45,6 +52,28 @@ func listSchedules() string {
 			fmt.Fprintf(&b, " (also %s)", strings.Join(d.Aliases, ", "))
 		}
 		fmt.Fprintf(&b, "\n      %s\n      source: %s\n      keys: %s\n      e.g. %s\n", d.Summary, d.Source, strings.Join(d.Keys, ", "), d.Example)
+	}
+	return b.String()
+}
+
+// checkWidth is the width of the checks' texts, in columns.
+const checkWidth = 54
+
+func listChecks() string {
+	var b strings.Builder
+	for _, k := range mix.Kinds() {
+		head := fmt.Sprintf("  %s %-21s", k.Code, k.Name)
+		width := 0
+		b.WriteString(head)
+		for _, word := range strings.Fields(k.Summary) {
+			if width > 0 && width+1+len(word) > checkWidth {
+				b.WriteString("\n" + strings.Repeat(" ", len(head)))
+				width = 0
+			}
+			b.WriteString(" " + word)
+			width += 1 + len(word)
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -66,5 +67,30 @@ func TestMixPageNamesWhatParses(t *testing.T) {
 		if _, err := mix.Parse(rule); err != nil {
 			t.Errorf("the page shows %s: %v", condition, err)
 		}
+	}
+}
+
+// TestDeadlocksPageNamesAllChecks: every check and every field of capabilities is
+// explained, and the example is read as it stands.
+func TestDeadlocksPageNamesAllChecks(t *testing.T) {
+	page, err := help.Topic("deadlocks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range mix.Kinds() {
+		if !strings.Contains(page, k.Code+" "+k.Name) {
+			t.Errorf("check %s %s is not on the page", k.Code, k.Name)
+		}
+	}
+	fields := reflect.TypeFor[mix.Capability]()
+	for i := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+		if name != "name" && !regexp.MustCompile(`(?m)^  (\w+, )*`+name+`\b`).MatchString(page) {
+			t.Errorf("the field %q of capabilities is not on the page", name)
+		}
+	}
+	example := page[strings.Index(page, `{"schema_version"`):]
+	if _, err := mix.ParseCapabilities(strings.NewReader(example[:strings.Index(example, "]}")+2])); err != nil {
+		t.Errorf("the example: %v", err)
 	}
 }

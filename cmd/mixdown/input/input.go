@@ -13,6 +13,7 @@ import (
 
 	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
+	"mixdown/analyze/pipeline"
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/ingest/chrome"
 	"mixdown/ingest/dataset"
@@ -58,6 +59,9 @@ type Job struct {
 	Run    *trace.Run
 	Match  *collective.Matching
 	Clocks *align.Result
+
+	// Found are the pipelines of the run, once Pipelines has looked for them.
+	Found *pipeline.Result
 }
 
 // Load reads the run, matches its communication and aligns its clocks.

@@ -7,11 +7,10 @@ import (
 
 	"mixdown/analyze/collective"
 	"mixdown/analyze/report"
-	"mixdown/ingest/diagnostic"
 	"mixdown/ingest/trace"
+	"mixdown/replay/auto"
 	"mixdown/replay/launch"
 	"mixdown/replay/mix"
-	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 	"mixdown/replay/speedup"
 )
@@ -20,104 +19,62 @@ import (
 type experiment struct {
 	opts     *Options
 	worker   launch.Worker
+	device   planpb.Device
 	workload *planpb.Workload
 	baseline *planpb.Plan
 	variants []*planpb.Plan
-	report   *speedup.Report
-	errors   []string // of the data check
+	// predicted is the simulated speedup of some variants, by name.
+	predicted map[string]float64
+	memory    map[string]float64 // activations held, of schedules, by name
+	chosen    *auto.Choice       // of --mix auto, nil without it
+	report    *speedup.Report
+	errors    []string // of the data check
 }
 
 // prepare reads the traces and makes all plans, so that every mistake shows
 // before anything runs.
 func (o *Options) prepare(ctx context.Context) (*experiment, error) {
-	var mixes []mix.Mix
-	for _, text := range o.Mixes {
-		m, err := mix.Parse(text)
-		if err != nil {
-			return nil, err
-		}
-		mixes = append(mixes, m)
-	}
-	substitutes, err := mix.ParseMap(o.Map)
-	if err != nil {
-		return nil, err
-	}
 	e := &experiment{opts: o}
+	var err error
 	if e.worker, err = launch.FindWorker(); err != nil {
 		return nil, err
 	}
+	devices, err := findDevices(ctx, e.worker, o.Device)
+	if err != nil {
+		return nil, err
+	}
 	checked := map[string]error{}
-	canRun := func(name string) error {
+	plans, err := o.Plans.Make(ctx, o.Streams, func(name string) error {
 		err, ok := checked[name]
 		if !ok {
-			_, err = e.worker.Check(ctx, name)
+			var b launch.Backend
+			if b, err = e.worker.Check(ctx, name); err == nil {
+				err = devices.usable(b)
+			}
 			checked[name] = err
 		}
 		return err
-	}
-	for _, m := range mixes {
-		for _, name := range m.Backends() {
-			if err := canRun(name); err != nil {
-				return nil, fmt.Errorf("--mix %q: %w", m.Text, err)
-			}
-		}
-	}
-	for _, name := range substitutes {
-		if err := canRun(name); err != nil {
-			return nil, fmt.Errorf("--map: %w", err)
-		}
-	}
-
-	job, err := o.Input.Load(ctx, o.Streams)
+	})
 	if err != nil {
 		return nil, err
 	}
-	run, match := job.Run, job.Match
-	var diags diagnostic.Set
-	diags.Merge(&run.Diagnostics)
-	diags.Merge(&match.Diagnostics)
-	diags.Merge(&job.Clocks.Diagnostics)
-	workload, planDiags, err := plan.Build(run, match, plan.Options{Step: o.Step, Clocks: job.Clocks})
-	diags.Merge(planDiags)
-	if err != nil {
+	e.workload, e.baseline, e.variants, e.predicted, e.memory = plans.Workload, plans.Baseline, plans.Variants, plans.Predicted, plans.Memory
+	e.chosen = plans.Chosen
+	traced := !plans.Job.Run.Ranks[0].CPUOnly
+	if e.device, err = devices.choose(traced, append([]*planpb.Plan{e.baseline}, e.variants...)); err != nil {
 		return nil, err
-	}
-	if err := o.Input.Refuse(&diags); err != nil {
-		return nil, err
-	}
-	e.workload = workload
-
-	traced := mix.TracedBackend(run.Ranks[0].Distributed.Backend, run.Ranks[0].CPUOnly)
-	var available []string
-	if canRun(traced) == nil {
-		available = append(available, traced)
-	}
-	stand, err := substitutes.Substitute(traced, available)
-	if err != nil {
-		return nil, err
-	}
-	tracedMix := mix.Mix{Text: mix.Traced}
-	if e.baseline, err = mix.Decide(workload, tracedMix, mix.Traced, stand); err != nil {
-		return nil, err
-	}
-	for _, m := range mixes {
-		p, err := mix.Decide(workload, m, m.Text, stand)
-		if err != nil {
-			return nil, err
-		}
-		e.variants = append(e.variants, p)
 	}
 	e.report = &speedup.Report{
-		SchemaVersion: speedup.SchemaVersion, Device: "host",
-		WorldSize: int(workload.WorldSize), Workers: len(workload.Programs), Step: workload.Step,
+		SchemaVersion: speedup.SchemaVersion, Device: launch.OnHost,
+		WorldSize: int(e.workload.WorldSize), Workers: len(e.workload.Programs), Step: e.workload.Step,
 		Backends: []speedup.Backend{}, Substitutions: []speedup.Substitution{}, Variants: []speedup.Variant{},
-		Baseline:    speedup.Baseline{Name: mix.Traced, Mix: "*=" + stand},
-		Diagnostics: report.Diagnostics(&diags),
+		Baseline:    speedup.Baseline{Name: mix.Traced, Mix: "*=" + plans.Stand},
+		Diagnostics: report.Diagnostics(&plans.Diagnostics),
 	}
-	e.report.Operations, e.report.Estimated = count(workload)
-	e.report.Traced = bound(run, match, workload.Step)
-	if stand != traced {
-		e.report.Substitutions = append(e.report.Substitutions, speedup.Substitution{Traced: traced, Replayed: stand})
+	e.report.Operations, e.report.Estimated = count(e.workload)
+	e.report.Traced = bound(plans.Job.Run, plans.Job.Match, e.workload.Step)
+	if plans.Stand != plans.Traced {
+		e.report.Substitutions = append(e.report.Substitutions, speedup.Substitution{Traced: plans.Traced, Replayed: plans.Stand})
 	}
 	return e, nil
 }
@@ -166,7 +123,9 @@ func (e *experiment) run(ctx context.Context) error {
 		groups[name] = append(groups[name], v)
 	}
 	if len(order) == 0 {
-		return e.start(ctx, nil, 1, 1)
+		if err := e.start(ctx, nil, 1, 1); err != nil {
+			return err
+		}
 	}
 	for i, name := range order {
 		if err := e.start(ctx, groups[name], i+1, len(order)); err != nil {
@@ -190,6 +149,7 @@ func (e *experiment) start(ctx context.Context, variants []*planpb.Plan, nth, of
 		Settings: &planpb.Settings{
 			Iterations: int32(e.opts.Iterations), Warmup: int32(e.opts.Warmup), Verify: !e.opts.NoVerify,
 			SpanMode: planpb.SpanMode_SPAN_MODE_SLEEP, Samples: samples, Seed: e.opts.Seed,
+			Device: e.device, SmShare: e.opts.SMShare,
 		},
 	}
 	if e.opts.Spans == "spin" {
@@ -219,6 +179,10 @@ const samples = 3
 
 // collect adds the results of one start to the report.
 func (e *experiment) collect(results *launch.Results, variants []*planpb.Plan) {
+	e.report.Device, e.report.DeviceName = results.Device, results.DeviceName
+	if results.Sharing > 1 && len(e.report.Baseline.Iterations) == 0 {
+		e.report.Warn("shared-gpu", fmt.Sprintf("%d ranks share one GPU: they wait for each other's computation", results.Sharing))
+	}
 	for _, b := range results.Backends {
 		if !slices.ContainsFunc(e.report.Backends, func(have speedup.Backend) bool { return have.Name == b.Name }) {
 			e.report.Backends = append(e.report.Backends, speedup.Backend{Name: b.Name, Version: b.Version})
@@ -232,10 +196,22 @@ func (e *experiment) collect(results *launch.Results, variants []*planpb.Plan) {
 	for i, v := range variants {
 		r := &results.Plans[i+1]
 		e.errors = append(e.errors, r.Errors...)
-		e.report.Variants = append(e.report.Variants, speedup.Variant{
+		variant := speedup.Variant{
 			Name: v.Name, Mix: v.Mix, Schedule: v.Schedule,
 			Iterations: r.Iterations, BaselineIterations: base.Iterations, Verified: r.Verified(),
-		})
+		}
+		if v.Name == mix.Auto && e.chosen != nil {
+			for _, r := range e.chosen.Reasons {
+				variant.Reasons = append(variant.Reasons, speedup.Reason{Rule: r.Rule, Text: r.Text})
+			}
+		}
+		if predicted, ok := e.predicted[v.Name]; ok {
+			variant.Predicted = &predicted
+		}
+		if held, ok := e.memory[v.Name]; ok {
+			variant.Memory = &held
+		}
+		e.report.Variants = append(e.report.Variants, variant)
 	}
 }
 

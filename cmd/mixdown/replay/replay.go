@@ -10,19 +10,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"mixdown/cmd/mixdown/cli"
-	"mixdown/cmd/mixdown/input"
+	"mixdown/cmd/mixdown/planning"
 	"mixdown/replay/launch"
 )
 
 // Options are the dependencies and flags of the command.
 type Options struct {
 	Streams *cli.Streams
-	Input   input.Options
+	Plans   planning.Options
 	Format  string
 
-	Mixes      []string
-	Map        []string
-	Step       string
 	Iterations int
 	Warmup     int
 	Spans      string
@@ -30,6 +27,8 @@ type Options struct {
 	Keep       string
 	Seed       uint64
 	NoVerify   bool
+	Device     string
+	SMShare    float64
 }
 
 // NewCmd makes the command; run replaces what it does in tests.
@@ -43,35 +42,40 @@ func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *co
 		Short: "Run the traced communication again, with other backend mixes, and measure the speedups",
 		Long: `Rebuilds one training step from the traces (what each rank computed, when it
 issued which communication, what waited for it) and runs it on real
-communication libraries: once as traced, the baseline, and once for each --mix.
-All run in turns, iteration by iteration, and the data of every operation is
+communication libraries: once as traced, the baseline, once for each --mix, and
+once for each --schedule, the same tasks of a pipeline in another order. All run
+in turns, iteration by iteration, and the data of every operation is
 checked. A speedup is measured against the baseline of the same run.
 
-Buffers are in host memory and computation is replaced by waiting, so that many
-ranks fit on few cores. Results say which library is faster for this job's
-communication on this machine's host memory; they say nothing about GPUs.
+With --device host, buffers are in host memory and computation is replaced by
+waiting, so that many ranks fit on few cores. Results say which library is faster
+for this job's communication on this machine's host memory; they say nothing
+about GPUs. With --device cuda, buffers are on GPUs, computation is replaced by
+kernels that keep SMs busy for as long, and libraries for host memory work
+through pinned memory. auto takes GPUs when the trace is of GPUs and there is one
+for each rank.
 
 A backend of the trace that can't run here (NCCL without a GPU) needs a
 substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 		Example: `  mixdown replay traces/ --map nccl=gloo --mix '*=openmpi'
   mixdown replay traces/ --mix 'all_to_all=openmpi,all_to_allv=openmpi,*=gloo' --iters 20
+  mixdown replay traces/ --schedule breadth-first:loops=2 --mix '*=openmpi'
   mixdown replay traces/ --mix 'all_reduce@>=1MiB=openmpi,*=gloo' --format json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Input.Args = args
+			opts.Plans.Input.Args = args
 			return run(cmd.Context(), opts)
 		},
 	}
-	opts.Input.AddFlags(cmd)
+	opts.Plans.AddFlags(cmd)
 	cli.FormatFlag(cmd, &opts.Format)
 	f := cmd.Flags()
-	f.StringArrayVar(&opts.Mixes, "mix", nil, "a variant: which backend runs what, e.g. 'all_to_all=openmpi,*=gloo'; repeatable")
-	f.StringArrayVar(&opts.Map, "map", nil, "`TRACED=BACKEND` that stands in for a traced backend, e.g. nccl=gloo; repeatable")
-	f.StringVar(&opts.Step, "step", "", "step to replay: its number, or all; default the step of median length")
 	f.IntVar(&opts.Iterations, "iters", 10, "timed iterations of every plan")
 	f.IntVar(&opts.Warmup, "warmup", 2, "untimed iterations of every plan before them")
 	f.StringVar(&opts.Spans, "spans", "sleep", "how computation is replaced: sleep, or spin on a core")
 	f.DurationVar(&opts.Timeout, "timeout", launch.DefaultTimeout, "give up when no rank makes progress for so long")
 	f.StringVar(&opts.Keep, "keep", "", "`DIR` to keep the run's files in: plan, per-rank results, output of the workers")
+	f.StringVar(&opts.Device, "device", Auto, "where buffers are and computation runs: host, cuda or auto")
+	f.Float64Var(&opts.SMShare, "sm-share", 1, "with --device cuda: share of the SMs that computation keeps busy")
 	f.Uint64Var(&opts.Seed, "seed", 1, "of the order in which plans take turns")
 	f.BoolVar(&opts.NoVerify, "no-verify", false, "skip the data check; results then say that they are not verified")
 	return cmd
@@ -113,6 +117,10 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: --warmup %d: expected 0 or more", cli.ErrUsage, o.Warmup)
 	case o.Spans != "sleep" && o.Spans != "spin":
 		return fmt.Errorf("%w: --spans %q: known are sleep, spin", cli.ErrUsage, o.Spans)
+	case o.Device != Auto && o.Device != launch.OnHost && o.Device != launch.OnCUDA:
+		return fmt.Errorf("%w: --device %q: known are host, cuda, auto", cli.ErrUsage, o.Device)
+	case !(o.SMShare > 0 && o.SMShare <= 1):
+		return fmt.Errorf("%w: --sm-share %v: expected more than 0, up to 1", cli.ErrUsage, o.SMShare)
 	case o.Timeout <= 0:
 		return fmt.Errorf("%w: --timeout %v: expected a positive time", cli.ErrUsage, o.Timeout)
 	}

@@ -15,13 +15,21 @@ import (
 
 	"mixdown/cmd/mixdown/analyze"
 	"mixdown/cmd/mixdown/backends"
+	"mixdown/cmd/mixdown/check"
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/diff"
+	"mixdown/cmd/mixdown/export"
+	"mixdown/cmd/mixdown/gate"
 	"mixdown/cmd/mixdown/help"
+	"mixdown/cmd/mixdown/importing"
 	"mixdown/cmd/mixdown/ingest"
 	"mixdown/cmd/mixdown/inspect"
+	"mixdown/cmd/mixdown/plan"
 	"mixdown/cmd/mixdown/replay"
+	"mixdown/cmd/mixdown/report"
 	"mixdown/cmd/mixdown/schedule"
+	"mixdown/cmd/mixdown/simulate"
+	"mixdown/cmd/mixdown/tune"
 	"mixdown/cmd/mixdown/version"
 )
 
@@ -54,7 +62,7 @@ A first look:
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %v (see %q)", cli.ErrUsage, err, c.CommandPath()+" --help")
 	})
-	cmd.AddCommand(analyze.NewCmd(streams, nil), diff.NewCmd(streams, nil), inspect.NewCmd(streams, nil), ingest.NewCmd(streams, nil), replay.NewCmd(streams, nil), schedule.NewCmd(streams, nil), backends.NewCmd(streams, nil), version.NewCmd(streams))
+	cmd.AddCommand(analyze.NewCmd(streams, nil), diff.NewCmd(streams, nil), gate.NewCmd(streams, nil), inspect.NewCmd(streams, nil), ingest.NewCmd(streams, nil), plan.NewCmd(streams, nil), check.NewCmd(streams, nil), replay.NewCmd(streams, nil), report.NewCmd(streams, nil), simulate.NewCmd(streams, nil), schedule.NewCmd(streams, nil), tune.NewCmd(streams, nil), importing.NewCmd(streams, nil), export.NewCmd(streams, nil), backends.NewCmd(streams, nil), version.NewCmd(streams))
 	help.AddTopics(cmd, streams)
 	return cmd
 }

@@ -107,7 +107,7 @@ func Run(_ context.Context, opts *Options) error {
 		if err != nil {
 			return err
 		}
-		if err := o.WriteCSV(opts.Streams.Out); err != nil {
+		if err := o.Numbered().WriteCSV(opts.Streams.Out); err != nil {
 			return err
 		}
 		if opts.SVG == "" {

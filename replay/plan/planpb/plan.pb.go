@@ -342,6 +342,56 @@ func (SpanMode) EnumDescriptor() ([]byte, []int) {
 	return file_plan_proto_rawDescGZIP(), []int{3}
 }
 
+// Device is where buffers are and device spans run.
+type Device int32
+
+const (
+	Device_DEVICE_UNSPECIFIED Device = 0 // as DEVICE_HOST
+	Device_DEVICE_HOST        Device = 1 // host memory, and spans of time alone
+	Device_DEVICE_CUDA        Device = 2 // a GPU for each worker while there are enough, through the CUDA driver
+)
+
+// Enum value maps for Device.
+var (
+	Device_name = map[int32]string{
+		0: "DEVICE_UNSPECIFIED",
+		1: "DEVICE_HOST",
+		2: "DEVICE_CUDA",
+	}
+	Device_value = map[string]int32{
+		"DEVICE_UNSPECIFIED": 0,
+		"DEVICE_HOST":        1,
+		"DEVICE_CUDA":        2,
+	}
+)
+
+func (x Device) Enum() *Device {
+	p := new(Device)
+	*p = x
+	return p
+}
+
+func (x Device) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Device) Descriptor() protoreflect.EnumDescriptor {
+	return file_plan_proto_enumTypes[4].Descriptor()
+}
+
+func (Device) Type() protoreflect.EnumType {
+	return &file_plan_proto_enumTypes[4]
+}
+
+func (x Device) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Device.Descriptor instead.
+func (Device) EnumDescriptor() ([]byte, []int) {
+	return file_plan_proto_rawDescGZIP(), []int{4}
+}
+
 type Span_Kind int32
 
 const (
@@ -375,11 +425,11 @@ func (x Span_Kind) String() string {
 }
 
 func (Span_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_plan_proto_enumTypes[4].Descriptor()
+	return file_plan_proto_enumTypes[5].Descriptor()
 }
 
 func (Span_Kind) Type() protoreflect.EnumType {
-	return &file_plan_proto_enumTypes[4]
+	return &file_plan_proto_enumTypes[5]
 }
 
 func (x Span_Kind) Number() protoreflect.EnumNumber {
@@ -674,7 +724,7 @@ type Communication struct {
 	ReduceOp        ReduceOp    `protobuf:"varint,11,opt,name=reduce_op,json=reduceOp,proto3,enum=mixdown.plan.v1.ReduceOp" json:"reduce_op,omitempty"`
 	Transfers       []*Transfer `protobuf:"bytes,12,rep,name=transfers,proto3" json:"transfers,omitempty"` // send, recv, batch
 	Blocking        bool        `protobuf:"varint,13,opt,name=blocking,proto3" json:"blocking,omitempty"`  // the traced program waited for it at once
-	Backend         string      `protobuf:"bytes,14,opt,name=backend,proto3" json:"backend,omitempty"`     // set in a plan, "" in a workload; for example "gloo"
+	Backend         string      `protobuf:"bytes,14,opt,name=backend,proto3" json:"backend,omitempty"`     // set in a plan, "" in a workload; "gloo", or with settings "nccl:ring/ll128"
 	// Input and output share memory, the same on all members: all_reduce, reduce
 	// and all_to_all(v) write over their input; the input of all_gather(v) and
 	// gather(v) is this rank's block of the output; the output of
@@ -1330,6 +1380,8 @@ type Settings struct {
 	SpanMode      SpanMode               `protobuf:"varint,4,opt,name=span_mode,json=spanMode,proto3,enum=mixdown.plan.v1.SpanMode" json:"span_mode,omitempty"`
 	Samples       int64                  `protobuf:"varint,5,opt,name=samples,proto3" json:"samples,omitempty"` // task times are written for the first so many timed iterations of each plan
 	Seed          uint64                 `protobuf:"varint,6,opt,name=seed,proto3" json:"seed,omitempty"`       // of the order of plans within each iteration
+	Device        Device                 `protobuf:"varint,7,opt,name=device,proto3,enum=mixdown.plan.v1.Device" json:"device,omitempty"`
+	SmShare       float64                `protobuf:"fixed64,8,opt,name=sm_share,json=smShare,proto3" json:"sm_share,omitempty"` // of the SMs that a device span keeps busy, from 0 to 1; 0 means 1
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1402,6 +1454,20 @@ func (x *Settings) GetSamples() int64 {
 func (x *Settings) GetSeed() uint64 {
 	if x != nil {
 		return x.Seed
+	}
+	return 0
+}
+
+func (x *Settings) GetDevice() Device {
+	if x != nil {
+		return x.Device
+	}
+	return Device_DEVICE_UNSPECIFIED
+}
+
+func (x *Settings) GetSmShare() float64 {
+	if x != nil {
+		return x.SmShare
 	}
 	return 0
 }
@@ -1607,6 +1673,10 @@ type Header struct {
 	Pid           int32                  `protobuf:"varint,3,opt,name=pid,proto3" json:"pid,omitempty"`
 	Host          string                 `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
 	Backends      []*BackendInfo         `protobuf:"bytes,5,rep,name=backends,proto3" json:"backends,omitempty"`
+	Device        string                 `protobuf:"bytes,6,opt,name=device,proto3" json:"device,omitempty"`                                    // "host" or "cuda"
+	DeviceName    string                 `protobuf:"bytes,7,opt,name=device_name,json=deviceName,proto3" json:"device_name,omitempty"`          // as its driver calls it
+	DeviceAddress string                 `protobuf:"bytes,8,opt,name=device_address,json=deviceAddress,proto3" json:"device_address,omitempty"` // on the PCI bus of the host, for example "0000:17:00"
+	Emulated      bool                   `protobuf:"varint,9,opt,name=emulated,proto3" json:"emulated,omitempty"`                               // by the stand-in of the tests: times mean nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1674,6 +1744,34 @@ func (x *Header) GetBackends() []*BackendInfo {
 		return x.Backends
 	}
 	return nil
+}
+
+func (x *Header) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *Header) GetDeviceName() string {
+	if x != nil {
+		return x.DeviceName
+	}
+	return ""
+}
+
+func (x *Header) GetDeviceAddress() string {
+	if x != nil {
+		return x.DeviceAddress
+	}
+	return ""
+}
+
+func (x *Header) GetEmulated() bool {
+	if x != nil {
+		return x.Emulated
+	}
+	return false
 }
 
 type BackendInfo struct {
@@ -2136,7 +2234,7 @@ const file_plan_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03mix\x18\x02 \x01(\tR\x03mix\x12\x1a\n" +
 	"\bschedule\x18\x03 \x01(\tR\bschedule\x125\n" +
-	"\bworkload\x18\x04 \x01(\v2\x19.mixdown.plan.v1.WorkloadR\bworkload\"\xc0\x01\n" +
+	"\bworkload\x18\x04 \x01(\v2\x19.mixdown.plan.v1.WorkloadR\bworkload\"\x8c\x02\n" +
 	"\bSettings\x12\x1e\n" +
 	"\n" +
 	"iterations\x18\x01 \x01(\x05R\n" +
@@ -2145,7 +2243,9 @@ const file_plan_proto_rawDesc = "" +
 	"\x06verify\x18\x03 \x01(\bR\x06verify\x126\n" +
 	"\tspan_mode\x18\x04 \x01(\x0e2\x19.mixdown.plan.v1.SpanModeR\bspanMode\x12\x18\n" +
 	"\asamples\x18\x05 \x01(\x03R\asamples\x12\x12\n" +
-	"\x04seed\x18\x06 \x01(\x04R\x04seed\"\x97\x01\n" +
+	"\x04seed\x18\x06 \x01(\x04R\x04seed\x12/\n" +
+	"\x06device\x18\a \x01(\x0e2\x17.mixdown.plan.v1.DeviceR\x06device\x12\x19\n" +
+	"\bsm_share\x18\b \x01(\x01R\asmShare\"\x97\x01\n" +
 	"\n" +
 	"Experiment\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\rR\rschemaVersion\x12+\n" +
@@ -2157,13 +2257,18 @@ const file_plan_proto_rawDesc = "" +
 	"\titeration\x18\x03 \x01(\v2\x1a.mixdown.plan.v1.IterationH\x00R\titeration\x124\n" +
 	"\afailure\x18\x04 \x01(\v2\x18.mixdown.plan.v1.FailureH\x00R\afailure\x121\n" +
 	"\x06footer\x18\x05 \x01(\v2\x17.mixdown.plan.v1.FooterH\x00R\x06footerB\x06\n" +
-	"\x04kind\"\xa3\x01\n" +
+	"\x04kind\"\x9f\x02\n" +
 	"\x06Header\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\rR\rschemaVersion\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x10\n" +
 	"\x03pid\x18\x03 \x01(\x05R\x03pid\x12\x12\n" +
 	"\x04host\x18\x04 \x01(\tR\x04host\x128\n" +
-	"\bbackends\x18\x05 \x03(\v2\x1c.mixdown.plan.v1.BackendInfoR\bbackends\"Q\n" +
+	"\bbackends\x18\x05 \x03(\v2\x1c.mixdown.plan.v1.BackendInfoR\bbackends\x12\x16\n" +
+	"\x06device\x18\x06 \x01(\tR\x06device\x12\x1f\n" +
+	"\vdevice_name\x18\a \x01(\tR\n" +
+	"deviceName\x12%\n" +
+	"\x0edevice_address\x18\b \x01(\tR\rdeviceAddress\x12\x1a\n" +
+	"\bemulated\x18\t \x01(\bR\bemulated\"Q\n" +
 	"\vBackendInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x14\n" +
@@ -2251,7 +2356,11 @@ const file_plan_proto_rawDesc = "" +
 	"\bSpanMode\x12\x19\n" +
 	"\x15SPAN_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSPAN_MODE_SLEEP\x10\x01\x12\x12\n" +
-	"\x0eSPAN_MODE_SPIN\x10\x02B\x1cZ\x1amixdown/replay/plan/planpbb\x06proto3"
+	"\x0eSPAN_MODE_SPIN\x10\x02*B\n" +
+	"\x06Device\x12\x16\n" +
+	"\x12DEVICE_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vDEVICE_HOST\x10\x01\x12\x0f\n" +
+	"\vDEVICE_CUDA\x10\x02B\x1cZ\x1amixdown/replay/plan/planpbb\x06proto3"
 
 var (
 	file_plan_proto_rawDescOnce sync.Once
@@ -2265,68 +2374,70 @@ func file_plan_proto_rawDescGZIP() []byte {
 	return file_plan_proto_rawDescData
 }
 
-var file_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
 var file_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_plan_proto_goTypes = []any{
 	(Op)(0),               // 0: mixdown.plan.v1.Op
 	(DType)(0),            // 1: mixdown.plan.v1.DType
 	(ReduceOp)(0),         // 2: mixdown.plan.v1.ReduceOp
 	(SpanMode)(0),         // 3: mixdown.plan.v1.SpanMode
-	(Span_Kind)(0),        // 4: mixdown.plan.v1.Span.Kind
-	(*Group)(nil),         // 5: mixdown.plan.v1.Group
-	(*Origin)(nil),        // 6: mixdown.plan.v1.Origin
-	(*Span)(nil),          // 7: mixdown.plan.v1.Span
-	(*Transfer)(nil),      // 8: mixdown.plan.v1.Transfer
-	(*Communication)(nil), // 9: mixdown.plan.v1.Communication
-	(*Part)(nil),          // 10: mixdown.plan.v1.Part
-	(*Wait)(nil),          // 11: mixdown.plan.v1.Wait
-	(*Task)(nil),          // 12: mixdown.plan.v1.Task
-	(*Stream)(nil),        // 13: mixdown.plan.v1.Stream
-	(*Program)(nil),       // 14: mixdown.plan.v1.Program
-	(*Workload)(nil),      // 15: mixdown.plan.v1.Workload
-	(*Plan)(nil),          // 16: mixdown.plan.v1.Plan
-	(*Settings)(nil),      // 17: mixdown.plan.v1.Settings
-	(*Experiment)(nil),    // 18: mixdown.plan.v1.Experiment
-	(*Record)(nil),        // 19: mixdown.plan.v1.Record
-	(*Header)(nil),        // 20: mixdown.plan.v1.Header
-	(*BackendInfo)(nil),   // 21: mixdown.plan.v1.BackendInfo
-	(*Verification)(nil),  // 22: mixdown.plan.v1.Verification
-	(*Iteration)(nil),     // 23: mixdown.plan.v1.Iteration
-	(*TaskTime)(nil),      // 24: mixdown.plan.v1.TaskTime
-	(*Failure)(nil),       // 25: mixdown.plan.v1.Failure
-	(*Footer)(nil),        // 26: mixdown.plan.v1.Footer
+	(Device)(0),           // 4: mixdown.plan.v1.Device
+	(Span_Kind)(0),        // 5: mixdown.plan.v1.Span.Kind
+	(*Group)(nil),         // 6: mixdown.plan.v1.Group
+	(*Origin)(nil),        // 7: mixdown.plan.v1.Origin
+	(*Span)(nil),          // 8: mixdown.plan.v1.Span
+	(*Transfer)(nil),      // 9: mixdown.plan.v1.Transfer
+	(*Communication)(nil), // 10: mixdown.plan.v1.Communication
+	(*Part)(nil),          // 11: mixdown.plan.v1.Part
+	(*Wait)(nil),          // 12: mixdown.plan.v1.Wait
+	(*Task)(nil),          // 13: mixdown.plan.v1.Task
+	(*Stream)(nil),        // 14: mixdown.plan.v1.Stream
+	(*Program)(nil),       // 15: mixdown.plan.v1.Program
+	(*Workload)(nil),      // 16: mixdown.plan.v1.Workload
+	(*Plan)(nil),          // 17: mixdown.plan.v1.Plan
+	(*Settings)(nil),      // 18: mixdown.plan.v1.Settings
+	(*Experiment)(nil),    // 19: mixdown.plan.v1.Experiment
+	(*Record)(nil),        // 20: mixdown.plan.v1.Record
+	(*Header)(nil),        // 21: mixdown.plan.v1.Header
+	(*BackendInfo)(nil),   // 22: mixdown.plan.v1.BackendInfo
+	(*Verification)(nil),  // 23: mixdown.plan.v1.Verification
+	(*Iteration)(nil),     // 24: mixdown.plan.v1.Iteration
+	(*TaskTime)(nil),      // 25: mixdown.plan.v1.TaskTime
+	(*Failure)(nil),       // 26: mixdown.plan.v1.Failure
+	(*Footer)(nil),        // 27: mixdown.plan.v1.Footer
 }
 var file_plan_proto_depIdxs = []int32{
-	4,  // 0: mixdown.plan.v1.Span.kind:type_name -> mixdown.plan.v1.Span.Kind
+	5,  // 0: mixdown.plan.v1.Span.kind:type_name -> mixdown.plan.v1.Span.Kind
 	0,  // 1: mixdown.plan.v1.Communication.op:type_name -> mixdown.plan.v1.Op
 	1,  // 2: mixdown.plan.v1.Communication.dtype:type_name -> mixdown.plan.v1.DType
 	2,  // 3: mixdown.plan.v1.Communication.reduce_op:type_name -> mixdown.plan.v1.ReduceOp
-	8,  // 4: mixdown.plan.v1.Communication.transfers:type_name -> mixdown.plan.v1.Transfer
-	10, // 5: mixdown.plan.v1.Communication.parts:type_name -> mixdown.plan.v1.Part
-	7,  // 6: mixdown.plan.v1.Task.span:type_name -> mixdown.plan.v1.Span
-	9,  // 7: mixdown.plan.v1.Task.communication:type_name -> mixdown.plan.v1.Communication
-	11, // 8: mixdown.plan.v1.Task.wait:type_name -> mixdown.plan.v1.Wait
-	6,  // 9: mixdown.plan.v1.Task.origin:type_name -> mixdown.plan.v1.Origin
-	13, // 10: mixdown.plan.v1.Program.streams:type_name -> mixdown.plan.v1.Stream
-	12, // 11: mixdown.plan.v1.Program.tasks:type_name -> mixdown.plan.v1.Task
-	5,  // 12: mixdown.plan.v1.Workload.groups:type_name -> mixdown.plan.v1.Group
-	14, // 13: mixdown.plan.v1.Workload.programs:type_name -> mixdown.plan.v1.Program
-	15, // 14: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
+	9,  // 4: mixdown.plan.v1.Communication.transfers:type_name -> mixdown.plan.v1.Transfer
+	11, // 5: mixdown.plan.v1.Communication.parts:type_name -> mixdown.plan.v1.Part
+	8,  // 6: mixdown.plan.v1.Task.span:type_name -> mixdown.plan.v1.Span
+	10, // 7: mixdown.plan.v1.Task.communication:type_name -> mixdown.plan.v1.Communication
+	12, // 8: mixdown.plan.v1.Task.wait:type_name -> mixdown.plan.v1.Wait
+	7,  // 9: mixdown.plan.v1.Task.origin:type_name -> mixdown.plan.v1.Origin
+	14, // 10: mixdown.plan.v1.Program.streams:type_name -> mixdown.plan.v1.Stream
+	13, // 11: mixdown.plan.v1.Program.tasks:type_name -> mixdown.plan.v1.Task
+	6,  // 12: mixdown.plan.v1.Workload.groups:type_name -> mixdown.plan.v1.Group
+	15, // 13: mixdown.plan.v1.Workload.programs:type_name -> mixdown.plan.v1.Program
+	16, // 14: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
 	3,  // 15: mixdown.plan.v1.Settings.span_mode:type_name -> mixdown.plan.v1.SpanMode
-	16, // 16: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
-	17, // 17: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
-	20, // 18: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
-	22, // 19: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
-	23, // 20: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
-	25, // 21: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
-	26, // 22: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
-	21, // 23: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
-	24, // 24: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	4,  // 16: mixdown.plan.v1.Settings.device:type_name -> mixdown.plan.v1.Device
+	17, // 17: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
+	18, // 18: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
+	21, // 19: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
+	23, // 20: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
+	24, // 21: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
+	26, // 22: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
+	27, // 23: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
+	22, // 24: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
+	25, // 25: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_plan_proto_init() }
@@ -2351,7 +2462,7 @@ func file_plan_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plan_proto_rawDesc), len(file_plan_proto_rawDesc)),
-			NumEnums:      5,
+			NumEnums:      6,
 			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -1,0 +1,49 @@
+// Traces that no testdata has: many ranks, and names that mean harm.
+
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** many writes 64 ranks with so many kernels each; every 40th is a collective. */
+export function many(dir, ranks, kernels) {
+  mkdirSync(dir, { recursive: true });
+  const members = [...Array(ranks).keys()];
+  for (const rank of members) {
+    const events = [];
+    let at = 1000;
+    for (let step = 0; step < 4; step++) {
+      const begin = at;
+      for (let k = 0; k < kernels / 4; k++) {
+        const id = events.length + 1;
+        const collective = k % 40 === 39;
+        const dur = collective ? 12 - rank / 10 : 2 + (k % 9);
+        events.push({ ph: 'X', cat: 'cuda_runtime', name: 'cudaLaunchKernel', pid: 1, tid: 1, ts: at - 1, dur: 1, args: { correlation: id } });
+        const start = collective ? at + rank / 10 : at;
+        if (collective) events.push({ ph: 'X', cat: 'cpu_op', name: 'record_param_comms', pid: 1, tid: 1, ts: at - 2, dur: 3, args: { 'Collective name': 'allreduce', dtype: 'Float', 'In msg nelems': 1048576, 'Out msg nelems': 1048576, 'Group size': ranks, 'Process Group Name': '0', 'Process Group Ranks': `[${members}]`, Seq: k + step * kernels } });
+        events.push({ ph: 'X', cat: 'kernel', name: collective ? 'ncclDevKernel_AllReduce_Sum_f32_RING_LL' : `gemm_${k % 40}`, pid: 0, tid: collective ? 20 : 7, ts: start, dur, args: { correlation: id, stream: collective ? 20 : 7, device: 0 } });
+        at += (collective ? 12 : dur) + 1;
+      }
+      events.push({ ph: 'X', cat: 'user_annotation', name: `ProfilerStep#${step}`, pid: 1, tid: 1, ts: begin, dur: at - begin });
+    }
+    writeFileSync(join(dir, `rank${rank}.json`), JSON.stringify({ distributedInfo: { rank, world_size: ranks, backend: 'nccl' }, traceEvents: events }));
+  }
+}
+
+export const hostileNames = [
+  '</script><script>alert(1)</script>', '"><img src=x onerror=alert(1)>', '</style></title><svg/onload=alert(1)>',
+  '\u001b[31mred\u001b]0;title\u0007', '\u202edetrever\u2066', '\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627', 'a\u2028b\u2029c', `${'very long <b>name</b> '.repeat(5000)}`,
+];
+
+/** hostile writes two ranks whose every name is one of those. */
+export function hostile(dir) {
+  mkdirSync(dir, { recursive: true });
+  for (const rank of [0, 1]) {
+    const events = hostileNames.flatMap((name, i) => [
+      { ph: 'X', cat: 'kernel', name, pid: name, tid: name, ts: 100 + i * 20, dur: 15, args: { stream: 7, correlation: i + 1, device: 0 } },
+      { ph: 'X', cat: 'user_annotation', name: `ProfilerStep#${i}${name}`, pid: 1, tid: 1, ts: 95 + i * 20, dur: 19 },
+      { ph: 'X', cat: 'cpu_op', name: 'record_param_comms', pid: 1, tid: 1, ts: 101 + i * 20, dur: 2, args: { 'Collective name': name, dtype: name, 'In msg nelems': 8, 'Out msg nelems': 8, 'Group size': 2, 'Process Group Name': name, 'Process Group Ranks': '[0, 1]', Seq: i } },
+      { ph: 'X', cat: 'cuda_runtime', name: 'cudaLaunchKernel', pid: 1, tid: 1, ts: 102 + i * 20, dur: 1, args: { correlation: 100 + i } },
+      { ph: 'X', cat: 'kernel', name: `ncclDevKernel_AllReduce${name}`, pid: 0, tid: 20, ts: 104 + i * 20, dur: 9, args: { stream: 20, correlation: 100 + i, device: 0 } },
+    ]);
+    writeFileSync(join(dir, `rank${rank}.json`), JSON.stringify({ distributedInfo: { rank, world_size: 2, backend: '<i>nccl</i>' }, traceEvents: events }));
+  }
+}

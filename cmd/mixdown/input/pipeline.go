@@ -1,0 +1,91 @@
+package input
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"mixdown/analyze/pipeline"
+	"mixdown/analyze/report"
+	"mixdown/cmd/mixdown/cli"
+	"mixdown/ingest/chrome"
+	"mixdown/ingest/megatron"
+	"mixdown/replay/schedule"
+	"mixdown/replay/sim"
+)
+
+// Pipelines finds the pipelines of a job that was loaded. A single file without
+// communication may be the merged trace of a Megatron tracer, which holds all
+// ranks of a pipeline; it is read again as that.
+func (o *Options) Pipelines(job *Job, streams *cli.Streams) (*pipeline.Result, error) {
+	if job.Found == nil {
+		var err error
+		if job.Found, err = o.findPipelines(job, streams); err != nil {
+			return nil, err
+		}
+	}
+	return job.Found, nil
+}
+
+func (o *Options) findPipelines(job *Job, streams *cli.Streams) (*pipeline.Result, error) {
+	if run := job.Run; len(run.Ranks) == 1 && len(run.Ranks[0].Operations) == 0 {
+		found, err := o.megatron(streams)
+		if err != nil || found != nil {
+			return found, err
+		}
+	}
+	return pipeline.Find(job.Run, job.Match, pipeline.Options{Clocks: job.Clocks})
+}
+
+// megatron reads the input as a merged trace, nil when it is none.
+func (o *Options) megatron(streams *cli.Streams) (*pipeline.Result, error) {
+	files, _, err := o.Traces(streams)
+	if err != nil || len(files) != 1 || files[0].Name == "-" {
+		return nil, nil // a dataset, or what can't be read twice
+	}
+	r, err := files[0].Open()
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", files[0].Name, err)
+	}
+	defer r.Close()
+	limits := chrome.Options{MaxDepth: o.MaxDepth, MaxEvents: o.MaxEvents, MaxEventBytes: o.MaxEventBytes}
+	read, err := megatron.Read(r, files[0].Name, megatron.Options{Limits: limits})
+	if errors.Is(err, megatron.ErrNoPipeline) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.FromMegatron(read), nil
+}
+
+// NameSchedule says what the order of a step is called.
+func NameSchedule(s *pipeline.Step) report.ScheduleName {
+	r := schedule.Recognise(sim.Order(s))
+	return report.ScheduleName{Spec: r.Schedule(), Text: r.String(), Exact: r.Exact}
+}
+
+// Model makes the model of one of the pipelines of a job, counted from 0. Step is
+// the name or number of a step, "" takes all.
+func Model(found *pipeline.Result, which int, step string) (*pipeline.Pipeline, *sim.Model, error) {
+	if len(found.Pipelines) == 0 {
+		return nil, nil, fmt.Errorf("%w: no pipeline was recognised in these traces (\"mixdown analyze\" lists their diagnostics)", sim.ErrNoPipeline)
+	}
+	if which < 0 || which >= len(found.Pipelines) {
+		return nil, nil, fmt.Errorf("%w: --pipeline %d: the input has %d, counted from 0", cli.ErrUsage, which, len(found.Pipelines))
+	}
+	p := found.Pipelines[which]
+	var steps []int
+	if step != "" && step != "all" {
+		for i := range p.Steps {
+			if p.Steps[i].Name == step || strconv.Itoa(p.Steps[i].Number) == step {
+				steps = append(steps, i)
+			}
+		}
+		if steps == nil {
+			return nil, nil, fmt.Errorf("%w: --step %s: the pipeline was not recognised in such a step", cli.ErrUsage, step)
+		}
+	}
+	m, err := sim.Calibrate(p, steps)
+	return p, m, err
+}

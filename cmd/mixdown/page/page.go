@@ -1,0 +1,138 @@
+// Package page puts what the verbs found on the page of package html: it knows
+// the command line, the files and their checksums, and the pictures of pipeline
+// orders, which analysis packages don't.
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mixdown/analyze/export"
+	"mixdown/analyze/html"
+	"mixdown/analyze/report"
+	"mixdown/cmd/mixdown/input"
+	"mixdown/cmd/mixdown/version"
+)
+
+// From is where a page comes from.
+type From struct {
+	CommandLine []string // of the process, its name first
+	Args        []string // the inputs among them
+	Now         time.Time
+}
+
+// Process is where the pages of this process come from.
+func Process(args []string) From {
+	return From{CommandLine: append([]string{"mixdown"}, os.Args[1:]...), Args: args, Now: time.Now()}
+}
+
+// provenance is the page's.
+func (f From) provenance() html.Provenance {
+	p := html.Provenance{Tool: "mixdown " + version.String(), Args: f.Args, Made: f.Now}
+	var words []string
+	for i, a := range f.CommandLine {
+		if i == 0 {
+			a = filepath.Base(a)
+		}
+		words = append(words, html.Quote(a))
+	}
+	p.Command = strings.Join(words, " ")
+	return p
+}
+
+// title names a page after its first input.
+func title(what string, args []string) string {
+	if len(args) == 0 {
+		return "mixdown " + what
+	}
+	name := filepath.Base(filepath.Clean(args[0]))
+	if dir := filepath.Base(filepath.Dir(filepath.Clean(args[0]))); dir != "." && dir != string(filepath.Separator) {
+		name = dir + "/" + name
+	}
+	if len(args) > 1 {
+		name += fmt.Sprintf(" and %d more", len(args)-1)
+	}
+	return report.Printable(name) + ": mixdown " + what
+}
+
+// Analysis is the page of an analysed run.
+func Analysis(in *export.Input, from From) (*html.Page, error) {
+	p := ofRun(in, from)
+	return p, addOrders(p, in.Pipelines)
+}
+
+// ofRun is the page of an analysed run without the orders of its pipelines.
+func ofRun(in *export.Input, from From) *html.Page {
+	p := &html.Page{Title: title("analysis", from.Args), Provenance: from.provenance()}
+	p.AddRun(html.Source{Run: in.Run, Match: in.Match, Clocks: in.Clocks, Analysis: in.Analysis}, html.TimelineOptions{})
+	for _, r := range in.Run.Ranks {
+		p.Provenance.Inputs = append(p.Provenance.Inputs, html.Input{
+			Name: r.Source, About: fmt.Sprintf("rank %d, %d events", r.Rank, r.Read), SHA256: in.Checksums[r.Rank],
+		})
+	}
+	return p
+}
+
+// Empty is a page to which results are added.
+func Empty(from From) *html.Page {
+	p := &html.Page{Title: title("report", from.Args), Provenance: from.provenance()}
+	p.Provenance.Args = nil // results, not the traces that other commands take
+	return p
+}
+
+// Result is what a verb found of a run.
+type Result struct {
+	Verb  string
+	Value any // has the fields of the verb's JSON
+	// Job is the run, whose analysis stands beside the result; nil leaves it out.
+	Job *input.Job
+	// Checksums of the run's traces, by rank.
+	Checksums map[int]string
+	// Picture is an SVG of the orders that the result is of, nil when it has none.
+	Picture []byte
+}
+
+// WriteResult writes the page of a result to a file.
+func WriteResult(path string, r Result, from From) error {
+	p := &html.Page{Provenance: from.provenance()}
+	if r.Job != nil {
+		in, err := analyse(r.Job)
+		if err != nil {
+			return err
+		}
+		in.Checksums = r.Checksums
+		p = ofRun(in, from)
+	}
+	p.Title = title(r.Verb, from.Args)
+	data, err := json.Marshal(r.Value)
+	if err != nil {
+		return err
+	}
+	if _, err := p.AddResult(data); err != nil {
+		return err
+	}
+	if r.Picture != nil {
+		picture, err := html.NewPicture("orders", r.Picture)
+		if err != nil {
+			return err
+		}
+		p.Orders = append(p.Orders, picture)
+	}
+	return export.WriteFile(path, p.Write)
+}
+
+// analyse analyses a run for its page.
+func analyse(job *input.Job) (*export.Input, error) {
+	in := &export.Input{Run: job.Run, Match: job.Match, Clocks: job.Clocks}
+	opts := report.Options{Clocks: job.Clocks, Critical: len(job.Run.Ranks) > 1, Pipelines: job.Found, NameSchedule: input.NameSchedule}
+	if job.Found != nil {
+		in.Pipelines = job.Found.Pipelines
+	}
+	var err error
+	in.Analysis, err = report.Analyze(job.Run, job.Match, opts)
+	return in, err
+}

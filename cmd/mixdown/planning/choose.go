@@ -1,0 +1,61 @@
+package planning
+
+import (
+	"fmt"
+	"slices"
+
+	"mixdown/cmd/mixdown/cli"
+	"mixdown/replay/auto"
+	"mixdown/replay/mix"
+	"mixdown/replay/tune"
+)
+
+// readTable reads the tuning table, nil where none is named and no mix needs one.
+func (o *Options) readTable() (*tune.Table, error) {
+	switch {
+	case o.Table != "":
+	case !slices.Contains(o.Mixes, mix.Auto):
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("%w: --mix auto chooses from a tuning table: name one with --table (\"mixdown tune\" makes it)", cli.ErrUsage)
+	}
+	t, err := tune.Read(o.Table)
+	if err != nil {
+		return nil, fmt.Errorf("--table: %w", err)
+	}
+	return t, nil
+}
+
+// choose chooses a mix of the backends that the table knows and that can run.
+func (o *Options) choose(p *Plans, table *tune.Table, canRun func(string) error) (mix.Mix, error) {
+	var backends []string
+	var spreads []float64
+	for i := range table.Rows {
+		r := &table.Rows[i]
+		if r.CIHigh > r.CILow && r.Time > 0 {
+			spreads = append(spreads, float64(r.CIHigh-r.CILow)/2/float64(r.Time))
+		}
+		// Settings of a library are applied when it starts, not for one operation.
+		if name := r.Contender.String(); name == r.Backend && !slices.Contains(backends, name) && canRun(name) == nil {
+			backends = append(backends, name)
+		}
+	}
+	opts := auto.Options{Backends: backends, Traced: p.Stand, Nodes: o.Nodes, Noise: minNoise}
+	if len(spreads) > 0 {
+		slices.Sort(spreads)
+		opts.Noise = max(minNoise, 3*spreads[len(spreads)/2])
+	}
+	choice, err := auto.Choose(p.Workload, p.Costs, opts)
+	if err != nil {
+		return mix.Mix{}, err
+	}
+	p.Chosen = choice
+	if choice.Speedup > 0 {
+		p.Predicted[mix.Auto] = choice.Speedup
+	}
+	return choice.Mix, nil
+}
+
+// minNoise is the least that a mix must gain to be chosen, as a share of the step;
+// three times the spread of what the table measured, if that is more.
+const minNoise = 0.03

@@ -1,0 +1,100 @@
+package simulate
+
+import (
+	"fmt"
+
+	"mixdown/analyze/report"
+	"mixdown/cmd/mixdown/planning"
+	"mixdown/replay/mix"
+	"mixdown/replay/plan"
+	"mixdown/replay/sim"
+)
+
+// Workload is the traced step with its own backend, played.
+type Workload struct {
+	Step     string   `json:"step"`
+	Backend  string   `json:"backend"` // of the trace, or what stands in for it in the table
+	Fidelity Fidelity `json:"fidelity"`
+}
+
+// mixes predicts the plans of all mixes.
+func (r *Result) mixes(p *planning.Plans) error {
+	costs := &sim.Scaled{Traced: sim.TracedCosts(p.Workload), Old: p.Stand, Table: func(m sim.Meeting, backend string) (int64, bool) {
+		if p.Costs == nil {
+			return 0, false
+		}
+		bytes := p.SizeOf(m.Rank, m.Communication)
+		if m.Transfer {
+			bytes = m.Count * plan.DType(m.Communication).Size()
+		}
+		ns, ok, _ := p.Costs.Cost(backend, plan.CostOp(m.Communication), bytes, m.Ranks, p.Nodes)
+		return ns, ok
+	}}
+	base, err := sim.PlayWorkload(p.Baseline.Workload, costs.Cost)
+	if err != nil {
+		return err
+	}
+	r.Workload = &Workload{Step: p.Workload.Step, Backend: p.Stand, Fidelity: Fidelity{TraceStep: p.Workload.TraceStepNs, SimulatedStep: base.Step}}
+	f := &r.Workload.Fidelity
+	if f.TraceStep > 0 {
+		f.Ratio = float64(f.SimulatedStep) / float64(f.TraceStep)
+	}
+	for _, v := range p.Variants {
+		costs.Unknown, costs.Unscaled = 0, 0
+		run, err := sim.PlayWorkload(v.Workload, costs.Cost)
+		if err != nil {
+			return fmt.Errorf("%s: %w", v.Name, err)
+		}
+		out := Variant{Name: v.Name, Schedule: "traced", Mix: v.Mix, MixStep: &run.Step, Predicted: float64(base.Step) / float64(run.Step), Assumptions: []string{}}
+		off, effect := f.Ratio-1, out.Predicted-1
+		out.WithinError = effect*effect < off*off
+		if costs.Unknown > 0 {
+			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations take as long as in the trace: the table has no cost of them on the new backend", costs.Unknown))
+		}
+		if costs.Unscaled > 0 {
+			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations take what the table says, without regard to the trace: it has no cost of them on %s", costs.Unscaled, p.Stand))
+		}
+		if v.Name == mix.Auto && p.Chosen != nil {
+			for _, reason := range p.Chosen.Reasons {
+				out.Reasons = append(out.Reasons, reason.Rule+": "+reason.Text)
+			}
+		}
+		r.Variants = append(r.Variants, out)
+	}
+	return nil
+}
+
+func (r *Result) writeMixes(p *report.Page) {
+	w := r.Workload
+	if r.Baseline != nil {
+		p.Headingf("Mixes of backends")
+	}
+	p.Linef("The traced step, played with what its operations took, lasts %s; in the trace %s (ratio %.3f).",
+		report.Duration(w.Fidelity.SimulatedStep), report.Duration(w.Fidelity.TraceStep), w.Fidelity.Ratio)
+	p.Headingf("Predicted, nothing was run")
+	g := report.NewGrid(report.Column{Head: "mix", Kind: report.Names}, report.Column{Head: "step"}, report.Column{Head: "speedup"})
+	g.Row("traced = *="+w.Backend, report.Duration(w.Fidelity.SimulatedStep), "1")
+	for _, v := range r.Variants {
+		if v.MixStep != nil {
+			g.Row(v.Name, report.Duration(*v.MixStep), fmt.Sprintf("%.3f", v.Predicted))
+		}
+	}
+	p.Grid(g)
+	for _, v := range r.Variants {
+		if v.MixStep == nil {
+			continue
+		}
+		if len(v.Reasons) > 0 {
+			p.Headingf("%s is %s", v.Name, v.Mix)
+			for _, reason := range v.Reasons {
+				p.Linef("  %s", reason)
+			}
+		}
+		if v.WithinError {
+			p.Linef("%s: the predicted effect is smaller than the error of the simulation (%+.1f %%)", v.Name, 100*(w.Fidelity.Ratio-1))
+		}
+		for _, a := range v.Assumptions {
+			p.Linef("%s: %s", v.Name, a)
+		}
+	}
+}

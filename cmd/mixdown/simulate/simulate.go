@@ -1,0 +1,274 @@
+// Package simulate is the command "mixdown simulate".
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mixdown/analyze/report"
+	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/input"
+	"mixdown/cmd/mixdown/planning"
+	"mixdown/cmd/mixdown/sizing"
+	"mixdown/replay/memory"
+	"mixdown/replay/schedule"
+	"mixdown/replay/sharding"
+	"mixdown/replay/sim"
+)
+
+// Options are the dependencies and flags of the command.
+type Options struct {
+	Streams *cli.Streams
+	Plans   planning.Options
+	Format  string
+
+	Pipeline    int
+	Sharding    string
+	Buffers     sharding.Options
+	Reduction   time.Duration
+	Sends       string
+	Sizes       sizing.Options
+	WeightShare float64
+	SVG         string
+	Width       int
+	Picture     bool
+
+	Search       bool
+	Loops        []int
+	Microbatches []int
+	MaxMemory    float64
+	Top          int
+}
+
+// NewCmd makes the command; run replaces what it does in tests.
+func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *cobra.Command {
+	opts := &Options{Streams: streams}
+	if run == nil {
+		run = Run
+	}
+	cmd := &cobra.Command{
+		Use:   "simulate INPUT...",
+		Short: "What other pipeline orders and backend mixes would take, predicted without running anything",
+		Long: `Takes from the traces what every task of the pipeline took, what its messages
+and the gaps between tasks cost, and plays other orders of the same tasks.
+First it plays the order that ran and shows how close that comes to the trace:
+trust a prediction no further than that.
+
+--mix predicts a mix of backends from a tuning table instead: what an operation
+took in the trace, scaled by what the table says of the new backend and the old.
+
+Without any of these it predicts breadth-first with two chunks a rank.
+A stage that is cut into chunks keeps its time: between the layers that the trace
+shows, else in even parts; the output says which. What a schedule wins in time it
+may lose in memory, so both stand in one line.
+
+See "mixdown help schedules" for names and keys.`,
+		Example: `  mixdown simulate traces/ --schedule breadth-first:loops=4 --schedule zb-h1
+  mixdown simulate traces/ --search --max-memory 1.5
+  mixdown simulate traces/ --schedule breadth-first:loops=2 --sharding full --svg orders.svg
+  mixdown simulate traces/ --map nccl=gloo --mix auto --table cluster.table`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Plans.Input.Args = args
+			return run(cmd.Context(), opts)
+		},
+	}
+	opts.Plans.AddFlags(cmd)
+	cli.FormatFlag(cmd, &opts.Format)
+	f := cmd.Flags()
+	f.IntVar(&opts.Pipeline, "pipeline", 0, "which pipeline of the input, from 0: with data parallelism there is one for each copy of the model")
+	f.StringVar(&opts.Sharding, "sharding", "", "what of each stage is sharded over data-parallel ranks: none, partial, full; default as in the trace")
+	f.IntVar(&opts.Buffers.WeightBuffers, "weight-buffers", 1, "with --sharding full: stages whose weights a rank holds gathered at once; 2 gather the next while one runs")
+	f.IntVar(&opts.Buffers.GradientBuffers, "gradient-buffers", 1, "with --sharding partial or full: stages whose gradients a rank holds whole at once")
+	f.DurationVar(&opts.Reduction, "reduction", 0, "what an all-reduce of a rank's whole gradient over data-parallel ranks takes, such as 40ms; default as in the trace")
+	f.StringVar(&opts.Sends, "sends", "", "how the program sends: running (receives are posted ahead) or blocking (a send holds the sender until it is received); default what the trace shows")
+	opts.Sizes.AddFlags(cmd)
+	f.Float64Var(&opts.WeightShare, "weight-share", 0, "part of a backward that makes the weights' gradient, for zero-bubble orders; default a half where the trace does not tell")
+	f.BoolVar(&opts.Picture, "picture", false, "draw all orders in text")
+	f.IntVar(&opts.Width, "width", 100, "columns of the pictures in text")
+	f.StringVar(&opts.SVG, "svg", "", "write all orders as a picture to `FILE`")
+	f.BoolVar(&opts.Search, "search", false, "predict every schedule that fits the job, and show the best of time against memory")
+	f.IntSliceVar(&opts.Loops, "loops", nil, "chunks per rank that the search tries; default 1,2,4")
+	f.IntSliceVar(&opts.Microbatches, "microbatches", nil, "micro-batches per step that the search tries, of the same batch; default the traced number")
+	f.Float64Var(&opts.MaxMemory, "max-memory", 0, "leave out what holds more than so many times the traced activations on its fullest rank")
+	f.IntVar(&opts.Top, "top", 10, "how many results of the search to show; negative shows all")
+	return cmd
+}
+
+// defaultSchedule is predicted when nothing is asked for.
+const defaultSchedule = "breadth-first:loops=2"
+
+// Run predicts and writes the result.
+func Run(ctx context.Context, opts *Options) error {
+	specs, shard, err := opts.check()
+	if err != nil {
+		return err
+	}
+	job, mixed, err := opts.load(ctx)
+	if err != nil {
+		return err
+	}
+	r := &Result{SchemaVersion: report.SchemaVersion, Device: "none", Variants: []Variant{}}
+	if len(specs) > 0 || opts.Search {
+		if err := opts.orders(r, job, specs, shard); err != nil {
+			return err
+		}
+	}
+	if mixed != nil {
+		if err := r.mixes(mixed); err != nil {
+			return err
+		}
+	}
+	r.collect(job)
+	if err := opts.draw(r); err != nil {
+		return err
+	}
+	if opts.Format == cli.JSON {
+		enc := json.NewEncoder(opts.Streams.Out)
+		enc.SetIndent("", " ")
+		err = enc.Encode(r)
+	} else {
+		err = r.writeText(opts)
+	}
+	if err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return opts.Plans.Input.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics, &job.Found.Diagnostics)
+}
+
+// load reads the input; with mixes it makes their plans too.
+func (o *Options) load(ctx context.Context) (*input.Job, *planning.Plans, error) {
+	if len(o.Plans.Mixes) == 0 {
+		job, err := o.Plans.Input.Load(ctx, o.Streams)
+		if err != nil {
+			return nil, nil, err
+		}
+		_, err = o.Plans.Input.Pipelines(job, o.Streams)
+		return job, nil, err
+	}
+	only := o.Plans
+	only.Schedules = nil
+	plans, err := only.Make(ctx, o.Streams, func(string) error { return nil })
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = o.Plans.Input.Pipelines(plans.Job, o.Streams)
+	return plans.Job, plans, err
+}
+
+// check reads the flags, so that mistakes show before anything is read.
+func (o *Options) check() ([]schedule.Spec, *sharding.Variant, error) {
+	if err := cli.CheckFormat(o.Format); err != nil {
+		return nil, nil, err
+	}
+	schedules := o.Plans.Schedules
+	if len(schedules) == 0 && !o.Search && len(o.Plans.Mixes) == 0 {
+		schedules = []string{defaultSchedule}
+	}
+	if len(o.Plans.Mixes) > 0 && o.Plans.Table == "" {
+		return nil, nil, fmt.Errorf("%w: --mix is predicted from a tuning table: name one with --table (\"mixdown tune\" makes it)", cli.ErrUsage)
+	}
+	var specs []schedule.Spec
+	for _, text := range schedules {
+		spec, err := schedule.Parse(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--schedule: %w", err)
+		}
+		specs = append(specs, spec)
+	}
+	if _, ok := sim.ParseSends(o.Sends); o.Sends != "" && !ok {
+		return nil, nil, fmt.Errorf("%w: --sends %q: known are running, blocking", cli.ErrUsage, o.Sends)
+	}
+	switch {
+	case o.Reduction < 0:
+		return nil, nil, fmt.Errorf("%w: --reduction %v: expected a positive time", cli.ErrUsage, o.Reduction)
+	case o.Buffers.WeightBuffers < 1 || o.Buffers.GradientBuffers < 1:
+		return nil, nil, fmt.Errorf("%w: --weight-buffers and --gradient-buffers: expected at least 1", cli.ErrUsage)
+	case o.Reduction > 0 && o.Sharding == "":
+		return nil, nil, fmt.Errorf("%w: --reduction needs --sharding: none, partial or full", cli.ErrUsage)
+	}
+	if o.WeightShare < 0 || o.WeightShare > 1 {
+		return nil, nil, fmt.Errorf("%w: --weight-share %v: expected a part from 0 to 1", cli.ErrUsage, o.WeightShare)
+	}
+	if o.MaxMemory < 0 {
+		return nil, nil, fmt.Errorf("%w: --max-memory %v: expected a multiple of the traced memory, such as 1.5", cli.ErrUsage, o.MaxMemory)
+	}
+	for flag, list := range map[string][]int{"--loops": o.Loops, "--microbatches": o.Microbatches} {
+		for _, n := range list {
+			if n < 1 {
+				return nil, nil, fmt.Errorf("%w: %s %d: expected at least 1", cli.ErrUsage, flag, n)
+			}
+		}
+	}
+	if o.Sharding == "" {
+		return specs, nil, nil
+	}
+	v, err := sharding.Parse(o.Sharding)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: --sharding: %w", cli.ErrUsage, err)
+	}
+	return specs, &v, nil
+}
+
+// orders predicts all orders that were asked for.
+func (o *Options) orders(r *Result, job *input.Job, specs []schedule.Spec, shard *sharding.Variant) error {
+	p, m, err := input.Model(job.Found, o.Pipeline, o.Plans.Step)
+	if err != nil {
+		return err
+	}
+	if mode, ok := sim.ParseSends(o.Sends); ok {
+		m.Sends = mode
+	}
+	base, fidelity, err := m.Baseline()
+	if err != nil {
+		return err
+	}
+	if o.Reduction > 0 {
+		m.SetReduction(o.Reduction.Nanoseconds())
+		if base, err = m.PredictOrder(schedule.Traced, m.Recorded(), sim.Shape{}, base.Options); err != nil {
+			return err
+		}
+	}
+	r.begin(p, m, base, fidelity)
+	shape := sim.Shape{WeightShare: o.WeightShare, Buffers: o.Buffers}
+	if r.size, err = o.sizes(shard); err != nil {
+		return err
+	}
+	if r.Baseline.Ranks, err = r.hold(m.Recorded(), m.Stages); err != nil {
+		return err
+	}
+	for _, spec := range specs {
+		c, err := m.Candidate(m.Fill(spec), shard, shape)
+		if err != nil {
+			return err
+		}
+		c.Schedule = spec.String()
+		if err := r.add(c); err != nil {
+			return err
+		}
+	}
+	if !o.Search {
+		return nil
+	}
+	search := sim.SearchOptions{Loops: o.Loops, Microbatches: o.Microbatches, MaxHeld: o.MaxMemory, Shape: shape}
+	if shard != nil {
+		search.Sharding = []sharding.Variant{*shard}
+	}
+	list, err := m.Search(search)
+	if err != nil {
+		return err
+	}
+	return r.searched(list, o.Top)
+}
+
+// sizes is what is known of the model, nil if nothing is.
+func (o *Options) sizes(shard *sharding.Variant) (*memory.Model, error) {
+	variant := sharding.None
+	if shard != nil {
+		variant = *shard
+	}
+	return o.Sizes.Model(variant, o.Buffers)
+}

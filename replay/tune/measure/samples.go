@@ -1,0 +1,153 @@
+package measure
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/protobuf/encoding/protodelim"
+
+	"mixdown/replay/plan/planpb"
+)
+
+// outcome is what the workers wrote about one plan.
+type outcome struct {
+	// iterations[i] are the times of the operations in the i-th iteration that all
+	// ranks finished, ns.
+	iterations [][]int64
+	checked    int // ranks that compared their data
+	errors     []string
+}
+
+// record is one iteration of one rank.
+type record struct {
+	start int64
+	ends  []int64 // by task
+}
+
+// ErrEmulated: the GPU is a stand-in, whose times mean nothing.
+var ErrEmulated = errors.New("the GPU is emulated: its times are no measurements")
+
+// readOutcomes reads the result files of a run, whole or not: what a killed run
+// left counts as far as all ranks have it.
+func readOutcomes(dir string, programs []*program) ([]outcome, error) {
+	runs, err := filepath.Glob(filepath.Join(dir, "run-*"))
+	if err != nil || len(runs) != 1 {
+		return nil, fmt.Errorf("%d runs below %s, expected one", len(runs), dir)
+	}
+	outcomes := make([]outcome, len(programs))
+	ranks := len(programs[0].plan.Workload.Programs)
+	iterations := make([]map[int32][]*record, len(programs)) // by plan, iteration and rank
+	for i := range iterations {
+		iterations[i] = map[int32][]*record{}
+	}
+	emulated := false
+	for r := range ranks {
+		path := filepath.Join(runs[0], fmt.Sprintf("result.%d.pb", r))
+		err := readRecords(path, func(rec *planpb.Record) {
+			switch kind := rec.Kind.(type) {
+			case *planpb.Record_Header:
+				emulated = emulated || kind.Header.Emulated
+			case *planpb.Record_Verification:
+				v := kind.Verification
+				if v.Plan >= 0 && int(v.Plan) < len(outcomes) {
+					o := &outcomes[v.Plan]
+					o.checked++
+					for _, e := range v.Errors {
+						o.errors = append(o.errors, fmt.Sprintf("rank %d: %s", r, e))
+					}
+				}
+			case *planpb.Record_Iteration:
+				it := kind.Iteration
+				if it.Plan < 0 || int(it.Plan) >= len(outcomes) {
+					return
+				}
+				tasks := len(programs[it.Plan].plan.Workload.Programs[r].Tasks)
+				x := &record{start: it.StartNs, ends: make([]int64, tasks)}
+				for _, t := range it.Tasks {
+					if t.Task >= 0 && int(t.Task) < tasks {
+						x.ends[t.Task] = t.EndNs
+					}
+				}
+				by := iterations[it.Plan]
+				if by[it.Iteration] == nil {
+					by[it.Iteration] = make([]*record, ranks)
+				}
+				by[it.Iteration][r] = x
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if emulated {
+		return nil, ErrEmulated
+	}
+	for k, g := range programs {
+		for i := int32(0); ; i++ {
+			records, ok := iterations[k][i]
+			if !ok {
+				break
+			}
+			if times := g.times(records); len(times) > 0 {
+				outcomes[k].iterations = append(outcomes[k].iterations, times)
+			}
+		}
+	}
+	return outcomes, nil
+}
+
+// readRecords reads a result file as far as it goes.
+func readRecords(path string, each func(*planpb.Record)) error {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	in := bufio.NewReader(f)
+	for {
+		var rec planpb.Record
+		err := protodelim.UnmarshalOptions{MaxSize: 1 << 30}.UnmarshalFrom(in, &rec)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+		each(&rec)
+	}
+}
+
+// times are those of the steps of an iteration but the first: from the end of the
+// step before on its last rank to its own end on its last rank.
+func (g *program) times(records []*record) []int64 {
+	var times []int64
+	for _, steps := range g.steps {
+		var first, before int64
+		for i, step := range steps {
+			end := int64(0)
+			for r, task := range step {
+				if records[r] == nil || records[r].ends[task] == 0 {
+					return nil // not all ranks finished it, or its times were not kept
+				}
+				end = max(end, records[r].ends[task])
+			}
+			if i == 0 {
+				first = end
+			} else if !g.mean {
+				times = append(times, max(1, (end-before)/g.parts))
+			}
+			before = end
+		}
+		if n := int64(len(steps) - 1); g.mean && n > 0 {
+			times = append(times, max(1, (before-first)/n))
+		}
+	}
+	return times
+}
