@@ -9,7 +9,7 @@ JOBS    := $(shell nproc 2>/dev/null || echo 2)
 MIXDOWN_CORPUS ?= $(wildcard $(CURDIR)/../shared/traces)
 export MIXDOWN_CORPUS
 
-.PHONY: all deps build build-go build-native demo test bench check-readers validate sanitize lint generate clean
+.PHONY: all deps build build-go build-native demo test bench check-readers check-html validate sanitize lint generate clean
 
 all: build
 
@@ -53,6 +53,11 @@ bench: build
 # What other people's readers make of datasets and exports; a part of make test.
 check-readers: build
 	examples/run.sh
+
+# Reports of all test data in a browser: charts, keys, phone, print, accessibility.
+# Takes some minutes; "scripts/check_html.sh --install" installs what it needs.
+check-html: build
+	scripts/check_html.sh
 
 # The pipeline orders and their step times against PyTorch, again and here. Takes
 # ten minutes and an installation of PyTorch (6 GB, once; VENV names another one).

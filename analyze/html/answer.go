@@ -29,6 +29,8 @@ func (p *Page) Answer() Answer {
 	switch {
 	case len(p.Replays) > 0:
 		return p.Replays[0].answer()
+	case len(p.Predictions) > 0 && (p.PredictionFirst || p.Analysis != nil && sharesOf(p.Analysis).Span <= 0): // a trace of the pipeline alone
+		return p.Predictions[0].answer()
 	case p.Analysis != nil:
 		return p.analysisAnswer()
 	case len(p.Predictions) > 0:
@@ -117,8 +119,12 @@ func (p *Page) analysisAnswer() Answer {
 		return Answer{Sentence: "The traces hold no work whose time could be measured."}
 	}
 	out := Answer{}
-	head := fmt.Sprintf("Of the ranks’ time, %s is computation, %s communication that no computation hides, and %s idle",
-		percent(s.Compute, s.Span), percent(s.Exposed, s.Span), percent(s.Idle, s.Span))
+	copies := ""
+	if alone := s.Span - s.Idle - s.Compute - s.Exposed; 100*float64(alone) >= float64(s.Span) {
+		copies = percent(alone, s.Span) + " copies, "
+	}
+	head := fmt.Sprintf("Of the ranks’ time, %s is computation, %s communication that no computation hides, %sand %s idle",
+		percent(s.Compute, s.Span), percent(s.Exposed, s.Span), copies, percent(s.Idle, s.Span))
 	if len(a.Communication) == 0 {
 		head = fmt.Sprintf("Of the ranks’ time, %s is computation and %s idle; the traces hold no communication", percent(s.Compute, s.Span), percent(s.Idle, s.Span))
 	}
@@ -224,8 +230,11 @@ func (r *Replay) best() *Plan {
 
 // where is what the times of a replay are of.
 func (r *Replay) where() string {
-	if r.Device == "host" {
+	switch r.Device {
+	case "host":
 		return "in host memory, which says nothing about GPUs"
+	case "":
+		return "on a device that the result does not name"
 	}
 	return "on " + report.Printable(cmp.Or(r.DeviceName, r.Device))
 }
@@ -235,17 +244,17 @@ func (r *Replay) answer() Answer {
 	v := r.best()
 	switch {
 	case v != nil:
-		out.Sentence = fmt.Sprintf("%s runs %s %.2f times as fast as the traced plan (95 %% interval %.2f to %.2f, n = %d), measured %s.",
-			planName(v), stepName(r.Step), v.Speedup, v.CI95[0], v.CI95[1], len(v.Iterations), r.where())
+		out.Sentence = fmt.Sprintf("%s runs %s %.2f times as fast as the traced plan (%s %.2f to %.2f, n = %d), measured %s.",
+			planName(v), stepName(r.Step), v.Speedup, v.interval(), v.CI95[0], v.CI95[1], len(v.Iterations), r.where())
 	case len(r.Variants) > 0:
 		v = r.fastest()
-		out.Sentence = fmt.Sprintf("No alternative is faster than the traced plan beyond doubt: %s comes to %.2f (95 %% interval %.2f to %.2f, n = %d), measured %s.",
-			planName(v), v.Speedup, v.CI95[0], v.CI95[1], len(v.Iterations), r.where())
+		out.Sentence = fmt.Sprintf("No alternative is faster than the traced plan beyond doubt: %s comes to %.2f (%s %.2f to %.2f, n = %d), measured %s.",
+			planName(v), v.Speedup, v.interval(), v.CI95[0], v.CI95[1], len(v.Iterations), r.where())
 	default:
 		out.Sentence = fmt.Sprintf("The traced plan was replayed %d times, without an alternative, %s.", len(r.Baseline.Iterations), r.where())
 	}
 	if v != nil {
-		f := Figure{Label: "speedup", Value: fmt.Sprintf("%.2fx", v.Speedup), About: fmt.Sprintf("95 %% interval %.3f to %.3f, n = %d", v.CI95[0], v.CI95[1], len(v.Iterations))}
+		f := Figure{Label: "speedup", Value: fmt.Sprintf("%.2fx", v.Speedup), About: fmt.Sprintf("%s %.3f to %.3f, n = %d", v.interval(), v.CI95[0], v.CI95[1], len(v.Iterations))}
 		switch {
 		case v.CI95[0] > 1:
 			f.Kind = "good"
@@ -257,6 +266,15 @@ func (r *Replay) answer() Answer {
 		out.Figures = append(out.Figures, Figure{Label: "step as replayed", Value: report.Duration(r.Baseline.Median), About: fmt.Sprintf("median of %d", len(r.Baseline.Iterations))})
 	}
 	return r.trust(out)
+}
+
+// interval names a plan's interval by what it covers: with few iterations that is
+// less than 95 %.
+func (p *Plan) interval() string {
+	if p.Coverage > 0 && p.Coverage < 0.95 {
+		return fmt.Sprintf("%.1f %% interval", 100*p.Coverage)
+	}
+	return "95 % interval"
 }
 
 // trust adds how close the replay came to the trace, and whether data were right.

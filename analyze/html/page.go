@@ -31,6 +31,9 @@ type Page struct {
 	Predictions []*Prediction
 
 	Provenance Provenance
+
+	// PredictionFirst: the page is of a prediction, and the analysis stands beside it.
+	PredictionFirst bool
 }
 
 // PhaseRow is the communication of one group, op and phase, times summed over

@@ -154,8 +154,27 @@ func (p *Picture) scoped(n int) (svg, style string) {
 	svg = strings.ReplaceAll(p.svg, `id="hatch"`, `id="`+id+`"`)
 	block := fmt.Sprintf(".picture-%d", n)
 	at := func(s string) string { return strings.ReplaceAll(s, "url(#hatch)", "url(#"+id+")") }
-	style = block + "{" + at(p.light) + "}\n" +
-		"@media screen{:root[data-theme=dark] " + block + "{" + at(p.dark) + "}}\n" +
-		"@media screen and (prefers-color-scheme:dark){:root:not([data-theme=light]) " + block + "{" + at(p.dark) + "}}\n"
+	style = prefixed(at(p.light), block) +
+		"@media screen{" + prefixed(at(p.dark), ":root[data-theme=dark] "+block) + "}\n" +
+		"@media screen and (prefers-color-scheme:dark){" + prefixed(at(p.dark), ":root:not([data-theme=light]) "+block) + "}\n"
 	return svg, style
+}
+
+// prefixed puts a selector before each of those of plain rules.
+func prefixed(style, prefix string) string {
+	var b strings.Builder
+	for rule := range strings.SplitSeq(style, "}") {
+		selectors, declarations, ok := strings.Cut(rule, "{")
+		if !ok {
+			continue // what follows the last rule
+		}
+		for i, s := range strings.Split(selectors, ",") {
+			if i > 0 {
+				b.WriteString(",")
+			}
+			b.WriteString(prefix + " " + strings.TrimSpace(s))
+		}
+		b.WriteString("{" + declarations + "}\n")
+	}
+	return b.String()
 }

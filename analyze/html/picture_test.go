@@ -31,7 +31,7 @@ func TestPicturesKeepTheirStyle(t *testing.T) {
 	page := write(t, p)
 	checkSafe(t, page)
 	for _, want := range []string{
-		`class="picture picture-1 scroll"`, `id="hatch-0"`, `id="hatch-1"`, "fill:url(#hatch-1)", ".picture-0{", ":root[data-theme=dark] .picture-1{.p0.s0{fill:#aabbcc}",
+		`class="picture picture-1 scroll"`, `id="hatch-0"`, `id="hatch-1"`, "fill:url(#hatch-1)", "\n.picture-0 .idle{", "\n.picture-1 .p0.s0{fill:#112233}", ":root[data-theme=dark] .picture-1 .p0.s0{fill:#aabbcc}",
 		"<title>orders &lt;b&gt;</title>", "<title>0F0</title>",
 	} {
 		if !bytes.Contains(page, []byte(want)) {

@@ -186,7 +186,7 @@ func (p *Page) apply() Question {
 			q.Answer = "Prove the order first; a replay runs it and measures it:"
 			q.Command = "mixdown replay " + p.inputArgs() + p.standIn() + " --schedule " + Quote(v.Schedule)
 			if v.Apply != "" {
-				q.Answer += " Then write it for PyTorch, with the second command."
+				q.Answer = "Prove the order first: a replay runs it and measures it. The second command then writes it for PyTorch."
 				q.Command += "\n" + printable(v.Apply, 400)
 			}
 			return q

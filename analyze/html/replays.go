@@ -82,6 +82,9 @@ func planRowOf(p *Plan, at func(float64) string, low, top float64) planRow {
 		Predicted: "–", N: len(p.Iterations), Verified: p.Verified, Kind: "unsure",
 		From: at(p.CI95[0]), Width: fmt.Sprintf("%.2f", 100*(p.CI95[1]-p.CI95[0])/(top-low)), At: at(p.Speedup), One: at(1),
 	}
+	if p.Coverage > 0 && p.Coverage < 0.95 {
+		row.Interval += fmt.Sprintf(" (covers %.1f %%)", 100*p.Coverage)
+	}
 	switch {
 	case p.CI95[0] > 1:
 		row.Kind = "good"

@@ -68,6 +68,7 @@ func TestReplayAnswers(t *testing.T) {
 		"faster":       {"", "", "2.05 times as fast as the traced plan (95 % interval 1.90 to 2.20, n = 3)"},
 		"unsure":       {`"ci95":[1.9,2.2]`, `"ci95":[0.9,2.2]`, "No alternative is faster than the traced plan beyond doubt"},
 		"wrong data":   {`"ci_coverage":0.96,"predicted_speedup":1.8,"data_verified":true`, `"data_verified":false`, "No alternative is faster"},
+		"few runs":     {`"ci_coverage":0.96`, `"ci_coverage":0.938`, "(93.8 % interval 1.90 to 2.20, n = 3)"},
 		"host":         {`"device":"NAME"`, `"device":"host"`, "says nothing about GPUs"},
 		"no variant":   {`"variants":[{`, `"variants":[],"others":[{`, "replayed 3 times, without an alternative"},
 		"far from it":  {`"ratio":1.05`, `"ratio":2.5`, "2.05 times as fast"},

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	stdhtml "html"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -97,6 +99,35 @@ func TestPagesOfTestdata(t *testing.T) {
 				t.Error("written twice, the page differs")
 			}
 		})
+	}
+}
+
+// TestBundleIsThatOfItsSources: whoever changes a source runs scripts/build_html.sh.
+func TestBundleIsThatOfItsSources(t *testing.T) {
+	entries, err := os.ReadDir("assets/src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sha256.New()
+	add := func(name string) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Write(data)
+	}
+	for _, e := range entries {
+		h.Write([]byte(e.Name() + "\n"))
+		add("assets/src/" + e.Name())
+	}
+	add("assets/build.js")
+	add("assets/package-lock.json")
+	want, err := os.ReadFile("assets/dist/sources.sha256")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != strings.TrimSpace(string(want)) {
+		t.Error("assets/dist is not made of assets/src: run scripts/build_html.sh")
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"mixdown/analyze/html"
 	"mixdown/analyze/pipeline"
@@ -29,7 +28,7 @@ func addOrders(p *html.Page, pipes []*pipeline.Pipeline) error {
 	if step == nil {
 		return nil
 	}
-	figure.Charts = append(figure.Charts, recorded("as traced in "+cmp.Or(step.Name, "the whole trace"), pipe, step))
+	figure.Charts = append(figure.Charts, gantt.FromStep("as traced in "+cmp.Or(step.Name, "the whole trace"), pipe, step))
 	if !step.Comparable {
 		p.Note("The clocks of the ranks don’t compare: rows of the traced order may be shifted against each other.")
 	}
@@ -92,7 +91,7 @@ func predict(pipe *pipeline.Pipeline) ([]gantt.Chart, *html.Prediction, error) {
 	out := &html.Prediction{Ranks: pipe.Ranks, Microbatches: m.Microbatches, Stages: m.Stages, Baseline: &traced}
 	out.Baseline.Name, out.Baseline.Assumptions = "traced order", nil
 	out.Baseline.Fidelity = &html.OrderFidelity{TraceStep: fidelity.Measured, SimulatedStep: fidelity.Simulated, Ratio: fidelity.Ratio}
-	charts := []gantt.Chart{played("the same, simulated", base, pipe.Ranks)}
+	charts := []gantt.Chart{gantt.FromRun("the same, simulated", base.Run, pipe.Ranks)}
 	for _, text := range tried {
 		spec, err := schedule.Parse(text)
 		if err != nil {
@@ -111,7 +110,7 @@ func predict(pipe *pipeline.Pipeline) ([]gantt.Chart, *html.Prediction, error) {
 		effect, off := o.Predicted-1, fidelity.Ratio-1
 		o.WithinError = effect*effect < off*off
 		out.Variants = append(out.Variants, o)
-		charts = append(charts, played(fmt.Sprintf("%s: predicted %.2fx", text, o.Predicted), c.Prediction, pipe.Ranks))
+		charts = append(charts, gantt.FromRun(fmt.Sprintf("%s: predicted %.2fx", text, o.Predicted), c.Run, pipe.Ranks))
 	}
 	return charts, out, nil
 }
@@ -121,63 +120,4 @@ func orderOf(p *sim.Prediction, held float64) html.Order {
 		Name: p.Schedule, Step: p.Run.Step, Bubble: p.Bubble(), BubbleLongestSpan: p.BubbleLongestSpan(), Memory: held, Messages: p.Messages,
 		Predicted: 1, Assumptions: p.Assumptions,
 	}
-}
-
-// phases of tasks, as pictures have them.
-var phases = map[schedule.Kind]gantt.Phase{
-	schedule.Forward: gantt.Forward, schedule.Backward: gantt.Backward, schedule.Input: gantt.InputGradient, schedule.Weight: gantt.WeightGradient,
-}
-
-// recorded draws a step as it was traced, in ms.
-func recorded(title string, p *pipeline.Pipeline, s *pipeline.Step) gantt.Chart {
-	c := gantt.Chart{Title: title}
-	first := s.Tasks[0][0].Start
-	for _, tasks := range s.Tasks {
-		first = min(first, tasks[0].Start)
-	}
-	for place, tasks := range s.Tasks {
-		c.Rows = append(c.Rows, gantt.Row{Name: "rank " + strconv.Itoa(p.Ranks[place])})
-		chunks := chunkNumbers{}
-		for i := range tasks {
-			t := &tasks[i]
-			c.Bars = append(c.Bars, gantt.Bar{
-				Row: place, Stage: t.Stage, Chunk: chunks.of(t.Stage), Microbatch: t.Microbatch, Phase: phases[schedule.Kind(t.Phase)],
-				Start: float64(t.Start-first) / 1e6, End: float64(t.End-first) / 1e6,
-			})
-		}
-	}
-	return c
-}
-
-// played draws the tasks of a simulated order, in ms.
-func played(title string, p *sim.Prediction, ranks []int) gantt.Chart {
-	c := gantt.Chart{Title: title}
-	for place, row := range p.Order {
-		c.Rows = append(c.Rows, gantt.Row{Name: "rank " + strconv.Itoa(ranks[place])})
-		chunks := chunkNumbers{}
-		for i, a := range row {
-			phase, computes := phases[a.Kind]
-			m := p.Run.Moments[place][i]
-			if !computes || m.End <= m.Start {
-				continue
-			}
-			c.Bars = append(c.Bars, gantt.Bar{
-				Row: place, Stage: int(a.Stage), Chunk: chunks.of(int(a.Stage)), Microbatch: int(a.Microbatch), Phase: phase,
-				Start: float64(m.Start) / 1e6, End: float64(m.End) / 1e6,
-			})
-		}
-	}
-	return c
-}
-
-// chunkNumbers numbers a rank's stages in the order it first runs them.
-type chunkNumbers map[int]int
-
-func (n chunkNumbers) of(stage int) int {
-	k, seen := n[stage]
-	if !seen {
-		k = len(n)
-		n[stage] = k
-	}
-	return k
 }

@@ -107,7 +107,7 @@ func WriteResult(path string, r Result, from From) error {
 		in.Checksums = r.Checksums
 		p = ofRun(in, from)
 	}
-	p.Title = title(r.Verb, from.Args)
+	p.Title, p.PredictionFirst = title(r.Verb, from.Args), r.Verb == "simulate"
 	data, err := json.Marshal(r.Value)
 	if err != nil {
 		return err

@@ -194,10 +194,10 @@ func (r *Result) figure() gantt.Figure {
 	f := gantt.Figure{Title: "Pipeline orders", Unit: "ms"}
 	step := &r.pipe.Steps[r.step]
 	f.Charts = append(f.Charts,
-		recorded("as traced in "+cmp.Or(step.Name, "the whole trace")+": "+r.Baseline.Schedule, r.pipe, step),
-		chart("the same, simulated", r.base, r.Ranks))
+		gantt.FromStep("as traced in "+cmp.Or(step.Name, "the whole trace")+": "+r.Baseline.Schedule, r.pipe, step),
+		gantt.FromRun("the same, simulated", r.base.Run, r.Ranks))
 	for i, p := range r.list {
-		f.Charts = append(f.Charts, chart(fmt.Sprintf("%s: predicted %.2fx", r.Variants[i].Name, r.Variants[i].Predicted), p, r.Ranks))
+		f.Charts = append(f.Charts, gantt.FromRun(fmt.Sprintf("%s: predicted %.2fx", r.Variants[i].Name, r.Variants[i].Predicted), p.Run, r.Ranks))
 	}
 	return f
 }

@@ -34,6 +34,7 @@ type Options struct {
 	Sizes       sizing.Options
 	WeightShare float64
 	SVG         string
+	HTML        string
 	Width       int
 	Picture     bool
 
@@ -90,6 +91,7 @@ See "mixdown help schedules" for names and keys.`,
 	f.BoolVar(&opts.Picture, "picture", false, "draw all orders in text")
 	f.IntVar(&opts.Width, "width", 100, "columns of the pictures in text")
 	f.StringVar(&opts.SVG, "svg", "", "write all orders as a picture to `FILE`")
+	f.StringVar(&opts.HTML, "html", "", "write a page for people to `FILE`: orders, memory against time, and the analysis of the traces; see mixdown help report")
 	f.BoolVar(&opts.Search, "search", false, "predict every schedule that fits the job, and show the best of time against memory")
 	f.IntSliceVar(&opts.Loops, "loops", nil, "chunks per rank that the search tries; default 1,2,4")
 	f.IntSliceVar(&opts.Microbatches, "microbatches", nil, "micro-batches per step that the search tries, of the same batch; default the traced number")
@@ -105,6 +107,9 @@ const defaultSchedule = "breadth-first:loops=2"
 func Run(ctx context.Context, opts *Options) error {
 	specs, shard, err := opts.check()
 	if err != nil {
+		return err
+	}
+	if err := opts.checkPage(); err != nil {
 		return err
 	}
 	job, mixed, err := opts.load(ctx)
@@ -124,6 +129,9 @@ func Run(ctx context.Context, opts *Options) error {
 	}
 	r.collect(job)
 	if err := opts.draw(r); err != nil {
+		return err
+	}
+	if err := opts.page(ctx, job, r); err != nil {
 		return err
 	}
 	if opts.Format == cli.JSON {

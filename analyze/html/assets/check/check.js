@@ -51,6 +51,7 @@ async function checkReport(browser, { name, file, kind }) {
   if (statSync(file).size > 8 << 20) throw new Error('the page is larger than 8 MB');
   await checks.look(browser, file, {}, async (page) => {
     await page.screenshot({ path: join(work, `${name}-light.png`) });
+    if (kind !== 'hostile') await checks.answers(page); // there, names fill pages
     await checks.charts(page);
     await checks.theme(page);
     await checks.timeline(page);

@@ -99,6 +99,12 @@ export async function narrow(page) {
   if (content > width + 1) fail(`the page is ${content} px wide on a phone of ${width}`);
 }
 
+/** answers: the sentence, the numbers and all questions are on the first two screens. */
+export async function answers(page) {
+  const [bottom, screen] = await page.evaluate(() => [document.getElementById('questions').getBoundingClientRect().bottom + scrollY, innerHeight]);
+  if (bottom > 2 * screen) fail(`the answers end at ${Math.round(bottom)} px, two screens at ${2 * screen}`);
+}
+
 /** charts: each one has a plot. */
 export async function charts(page) {
   const [figures, plots] = await page.evaluate(() => [document.querySelectorAll('figure[data-chart]').length, document.querySelectorAll('figure[data-chart] .uplot canvas').length]);
