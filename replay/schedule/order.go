@@ -53,6 +53,24 @@ func (o Order) Loops() int {
 	return most
 }
 
+// Copies is the most ranks that one stage is on: 2 where micro-batches enter from
+// both ends of the pipeline.
+func (o Order) Copies() int {
+	on := make([]int, o.Stages())
+	most := 0
+	for _, row := range o {
+		held := map[int32]bool{}
+		for _, a := range row {
+			if a.Kind.Computes() && !held[a.Stage] {
+				held[a.Stage] = true
+				on[a.Stage]++
+				most = max(most, on[a.Stage])
+			}
+		}
+	}
+	return most
+}
+
 // Cells is rank r's order as text, an overlapped pair in one cell.
 func (o Order) Cells(r int) []string {
 	row := o[r]

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 
 	"mixdown/replay/schedule"
 	"mixdown/replay/sharding"
@@ -63,28 +62,13 @@ func (m *Model) PredictOrder(name string, order schedule.Order, shape Shape, opt
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	p := &Prediction{
-		Schedule: name, Order: order, Run: run, Options: opts, PeakChunks: line.PeakChunks(), Messages: line.Messages(), Copies: copies(order),
+		Schedule: name, Order: order, Run: run, Options: opts, PeakChunks: line.PeakChunks(), Messages: line.Messages(), Copies: order.Copies(),
 		Assumptions: m.assumptions(order, shape),
 	}
 	for _, peak := range p.PeakChunks {
 		p.Held = append(p.Held, float64(peak)*float64(m.Stages)/float64(order.Stages()))
 	}
 	return p, nil
-}
-
-// copies is the most places that one stage is on.
-func copies(order schedule.Order) int {
-	on := make([]int, order.Stages())
-	for _, row := range order {
-		held := map[int32]bool{}
-		for _, a := range row {
-			if a.Kind.Computes() && !held[a.Stage] {
-				held[a.Stage] = true
-				on[a.Stage]++
-			}
-		}
-	}
-	return slices.Max(on)
 }
 
 // Baseline plays the recorded order, in the way of sending that comes closest to

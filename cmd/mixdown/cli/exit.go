@@ -18,6 +18,7 @@ import (
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
 	"mixdown/replay/schedule"
+	"mixdown/replay/shim"
 	"mixdown/replay/sim"
 	"mixdown/replay/tune"
 	"mixdown/replay/tune/exports"
@@ -58,6 +59,7 @@ var codes = []struct {
 	{critical.ErrNoStep, Usage},
 	{export.ErrTarget, Usage},
 	{schedule.ErrSpec, Usage},
+	{shim.ErrInapplicable, Usage},
 	{plan.ErrNothingToReplay, Inconclusive},
 	{plan.ErrReorder, Inconclusive},
 	{plan.ErrNothingToFuse, Inconclusive},

@@ -17,6 +17,7 @@ import (
 
 	"mixdown/analyze/export"
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/version"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan/planpb"
 	"mixdown/replay/schedule"
@@ -144,6 +145,7 @@ func (o *Options) schedule() error {
 	if err != nil {
 		return err
 	}
+	order = order.Numbered()
 	var b strings.Builder
 	if err := order.WriteCSV(&b); err != nil {
 		return err
@@ -154,6 +156,9 @@ func (o *Options) schedule() error {
 	}
 	if _, err := schedule.Evaluate(again, spec.Costs); err != nil {
 		return fmt.Errorf("the order can't run: %w", err)
+	}
+	if again.Copies() > 1 {
+		return fmt.Errorf("%s: %w: PyTorch's runtime takes every stage to be on one rank", spec.Name, exports.ErrInexpressible)
 	}
 	out := &exports.Output{
 		Files: []exports.File{{Name: "order.csv", Data: []byte(b.String())}},
@@ -169,7 +174,7 @@ func (o *Options) schedule() error {
 
 // input reads what is exported.
 func (o *Options) input() (exports.Input, error) {
-	in := exports.Input{Channels: o.Channels, Device: o.Device}
+	in := exports.Input{Channels: o.Channels, Device: o.Device, Version: version.Number}
 	if o.To == "mpich" {
 		var err error
 		if in.Base, err = o.base(); err != nil {

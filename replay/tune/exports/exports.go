@@ -31,6 +31,7 @@ type Input struct {
 	Channels int    // NCCL: channels where a variant names none, 0 for none
 	Base     []byte // MPICH: the tree to edit, JSON, or the library that has it
 	Device   string // where the buffers are, tune.Host or tune.GPU; UCC
+	Version  string // of mixdown, for files that name it
 }
 
 // File is a file to write.
@@ -66,6 +67,7 @@ type need int
 const (
 	decisions need = iota
 	plans
+	mixes
 )
 
 // Formats lists the formats. A schedule's torch-pipeline-csv is not among them: it
@@ -82,6 +84,8 @@ func Formats() []Format {
 		{"mscclpp", "which operations MSCCL++ leaves to NCCL", decisions, "", false, writeMSCCLPP},
 		{"nccl-tests", "commands that measure each decision again", decisions, "", false, writeNCCLTests},
 		{"nccl-tests-matrix", "matrix of each uneven all_to_all of a plan, for alltoallv_perf", plans, "", false, writeMatrices},
+		{"pytorch-shim", "Python module that routes torch.distributed by a mix", mixes, "", false, writeShim},
+		{"deepspeed-comms", "comms_logger block for DeepSpeed's configuration", mixes, "", false, writeDeepSpeed},
 		{"param", "basic traces for PARAM's replay, one for each rank of a plan", plans, "", false, writePARAM},
 	}
 }
@@ -121,6 +125,20 @@ func (j *job) prepare(f Format) error {
 	if f.needs == plans {
 		if j.Plan == nil {
 			return fmt.Errorf("%w: it is made from a plan (\"mixdown plan\" writes one)", ErrNothing)
+		}
+		return nil
+	}
+	if f.needs == mixes {
+		switch {
+		case j.Mix != nil:
+		case j.Plan != nil:
+			m, err := mix.Parse(j.Plan.Mix)
+			if err != nil {
+				return err
+			}
+			j.Mix = &m
+		default:
+			return fmt.Errorf("%w: it is made from a mix: give --mix, or a plan with one", ErrNothing)
 		}
 		return nil
 	}
