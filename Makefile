@@ -48,6 +48,7 @@ bench: build
 	bench/hta/run.sh
 	$(GO) run ./bench/reading -mixdown $(BIN)/mixdown
 	$(GO) run ./bench/job -mixdown $(BIN)/mixdown
+	$(GO) run ./bench/cost -bin $(BIN)
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
 
 # What other people's readers make of datasets and exports; a part of make test.

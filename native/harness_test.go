@@ -79,6 +79,7 @@ type launch struct {
 	pid     int    // of the launcher, 0 for this process
 
 	deadline time.Duration // 0 for the usual
+	env      []string      // of the workers, beside this process's
 }
 
 // start writes the files and starts the workers.
@@ -141,6 +142,13 @@ func start(t *testing.T, e *planpb.Experiment, l launch) *job {
 		// Plug-ins of these are gone when AddressSanitizer looks for leaks: what they
 		// leave behind has no name by which it could be told from ours.
 		cmds[0].Env = append(cmds[0].Environ(), "ASAN_OPTIONS=detect_leaks=0")
+	}
+	for i, cmd := range cmds {
+		cmd.Env = append(cmd.Environ(), l.env...)
+		// Of gpu_check.sh: what differs between ranks that share a GPU.
+		if each := os.Getenv("MIXDOWN_TEST_RANK_ENV"); each != "" && len(cmds) == j.size {
+			cmd.Env = append(cmd.Env, strings.ReplaceAll(each, "%d", strconv.Itoa(i)))
+		}
 	}
 	var lock sync.Mutex
 	j.cmds, j.codes = cmds, make([]int, len(cmds))

@@ -82,6 +82,11 @@ func command(ts *testscript.TestScript, words []string) (cmd *exec.Cmd, stdout, 
 	cmd = exec.Command(path, words[1:]...)
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = append(os.Environ(), "MIXDOWN_WORKER="+ts.Getenv("MIXDOWN_WORKER"), "PATH="+ts.Getenv("PATH"))
+	for _, name := range []string{"LD_LIBRARY_PATH", "MIXDOWN_FAKE_GPU", "MIXDOWN_FAKE_DEVICES", "MIXDOWN_TEST_EMULATED"} {
+		if value := ts.Getenv(name); value != "" {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
 	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	return cmd, stdout, stderr

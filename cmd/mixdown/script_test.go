@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -52,6 +53,11 @@ func TestScripts(t *testing.T) {
 			case "mpi":
 				_, a := os.Stat(filepath.Join(filepath.Dir(worker), "libmixdown_openmpi.so"))
 				return a == nil, nil
+			case "emulated":
+				_, err := os.Stat(filepath.Join(filepath.Dir(worker), "testing", "emulated", "libcuda.so.1"))
+				return err == nil, nil
+			case "gpu":
+				return exec.Command(worker, "--probe-device", "cuda").Run() == nil, nil
 			}
 			return false, nil
 		},

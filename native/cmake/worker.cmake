@@ -20,6 +20,8 @@ add_executable(mixdown-worker
   worker/communicators.cpp
   worker/compile.cpp
   worker/control.cpp
+  worker/device_buffers.cpp
+  worker/device_executor.cpp
   worker/executor.cpp
   worker/exit.cpp
   worker/experiment.cpp
@@ -31,8 +33,9 @@ add_executable(mixdown-worker
   worker/probe.cpp
   worker/results.cpp
   worker/run.cpp
+  worker/staging.cpp
   worker/validate.cpp
   worker/values.cpp
   worker/watchdog.cpp)
 target_include_directories(mixdown-worker PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(mixdown-worker PRIVATE mixdown_arith mixdown_plan ${CMAKE_DL_LIBS} Threads::Threads)
+target_link_libraries(mixdown-worker PRIVATE mixdown_arith mixdown_device mixdown_plan ${CMAKE_DL_LIBS} Threads::Threads)

@@ -46,6 +46,9 @@ Arguments parse_arguments(int argc, char** argv) {
       arguments.interface = value;
     } else if (name == "--probe") {
       arguments.probe = value;
+    } else if (name == "--probe-device") {
+      if (value != "cuda") throw std::invalid_argument("--probe-device " + value + ": known is cuda");
+      arguments.probe_device = value;
     } else if (name == "--index") {
       arguments.index = int_of(value, name);
     } else {
@@ -55,7 +58,7 @@ Arguments parse_arguments(int argc, char** argv) {
   if (arguments.modules.empty()) {
     arguments.modules = std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
   }
-  if (!arguments.probe.empty()) return arguments;
+  if (!arguments.probe.empty() || !arguments.probe_device.empty()) return arguments;
   if (arguments.experiment.empty()) throw std::invalid_argument("--experiment is missing");
   if (arguments.control.empty()) throw std::invalid_argument("--control is missing");
   if (arguments.out.empty()) throw std::invalid_argument("--out is missing");
@@ -67,6 +70,7 @@ const char* usage() {
   return "usage: mixdown-worker --experiment FILE --control FILE --out DIR\n"
          "                      [--index N] [--modules DIR] [--interface NAME]\n"
          "       mixdown-worker --probe BACKEND [--modules DIR]\n"
+         "       mixdown-worker --probe-device cuda\n"
          "\n"
          "Runs one rank of an experiment. Started by mixdown, one process for each rank.\n";
 }

@@ -10,10 +10,16 @@
 #include <utility>
 
 namespace mixdown {
+namespace {
+
+constexpr size_t kPage = 4096;
+
+}  // namespace
 
 Buffer::Buffer(int64_t bytes) : bytes_(bytes) {
-  const size_t whole = (static_cast<size_t>(bytes) + 2 * kGuard + 63) / 64 * 64;
-  memory_ = static_cast<char*>(std::aligned_alloc(64, whole));
+  // Whole pages: a page can be pinned once only.
+  const size_t whole = (static_cast<size_t>(bytes) + 2 * kGuard + kPage - 1) / kPage * kPage;
+  memory_ = static_cast<char*>(std::aligned_alloc(kPage, whole));
   if (memory_ == nullptr) throw std::runtime_error("no memory for a buffer of " + std::to_string(bytes) + " bytes");
   std::memset(memory_, 0, whole);
 }

@@ -10,7 +10,8 @@ namespace mixdown {
 /// Bytes kept before and after an output buffer, to see what must not be written.
 inline constexpr int64_t kGuard = 64;
 
-/// Zeroed memory, 64-byte aligned, with kGuard bytes of its own before and after.
+/// Zeroed memory, 64-byte aligned, with kGuard bytes of its own before and after, on
+/// pages that it shares with nothing.
 class Buffer {
  public:
   explicit Buffer(int64_t bytes);

@@ -67,10 +67,12 @@ class Reduced {
       }
     }
     const auto size = static_cast<int64_t>(values_.size());
-    if (o_.reduction.op == ReduceOp::kPremulSum) {
+    const bool average = o_.reduction.op == ReduceOp::kAvg;
+    if (o_.reduction.op == ReduceOp::kPremulSum || (average && o_.premultiplies && epsilon(o_.dtype) > 0)) {
       // Every product and every partial sum may be rounded, and the factor itself.
-      const double about = static_cast<double>(result) * o_.reduction.factor;
-      const double sum = magnitude * std::fabs(o_.reduction.factor);
+      const double factor = average ? 1.0 / static_cast<double>(size) : o_.reduction.factor;
+      const double about = static_cast<double>(result) * factor;
+      const double sum = magnitude * std::fabs(factor);
       return {0, about, static_cast<double>(size + 1) * sum * epsilon(o_.dtype)};
     }
     if (o_.reduction.op != ReduceOp::kAvg) return {result, 0, 0};

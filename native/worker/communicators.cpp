@@ -31,28 +31,58 @@ int64_t largest_input(int communicator, const std::vector<Program>& programs) {
   return bytes;
 }
 
-void warm_up(Communicator& communicator, int size, const std::set<int>& peers) {
+// Bytes that all_to_all(v) in place needs beside its buffers, each part from a
+// multiple of 16 on.
+int64_t largest_in_place(int communicator, const std::vector<Program>& programs) {
+  const auto padded = [](const Operation& o) { return (o.in_bytes + 15) / 16 * 16; };
+  int64_t bytes = 0;
+  for (const Program& program : programs) {
+    for (const Operation& o : program.operations) {
+      const bool moves = o.op == pb::OP_ALL_TO_ALL || o.op == pb::OP_ALL_TO_ALLV;
+      if (o.communicator != communicator || !moves || o.overlap == Overlap::kNone) continue;
+      int64_t need = o.parts.empty() ? padded(o) : 0;
+      for (const Operation& part : o.parts) need += padded(part);
+      bytes = std::max(bytes, need);
+    }
+  }
+  return bytes;
+}
+
+// `space` is zeroed memory of warm_up_bytes.
+void warm_up(Communicator& communicator, int size, const std::set<int>& peers, char* space) {
+  const int64_t half = int64_t{4} * size;
   communicator.barrier();
-  std::vector<int32_t> in(size);
-  std::vector<int32_t> out(size);
-  communicator.all_reduce(in.data(), out.data(), 1, DType::kInt32, {});
-  communicator.all_to_all(in.data(), out.data(), 1, DType::kInt32);
+  communicator.all_reduce(space, space + half, 1, DType::kInt32, {});
+  communicator.all_to_all(space, space + half, 1, DType::kInt32);
   if (peers.empty()) return;
   std::vector<Transfer> transfers;
-  std::vector<char> bytes(2 * peers.size());
+  char* bytes = space + 2 * half;
   for (const int peer : peers) {
     for (const bool send : {false, true}) {
-      transfers.push_back({send, peer, &bytes[transfers.size()], 1, 0});
+      transfers.push_back({send, peer, bytes++, 1, 0});
     }
   }
   communicator.batch(transfers.data(), transfers.size(), DType::kUInt8);
+}
+
+int64_t warm_up_bytes(int size, const std::set<int>& peers) {
+  return int64_t{8} * size + 2 * static_cast<int64_t>(peers.size());
+}
+
+void warm_up_on(const Gpu& gpu, Communicator& communicator, int size, const std::set<int>& peers) {
+  const DeviceBuffer space(gpu, warm_up_bytes(size, peers), 0);
+  const DeviceStream stream(gpu);
+  communicator.use_stream(stream.handle());
+  warm_up(communicator, size, peers, space.data());
+  stream.synchronize();
 }
 
 }  // namespace
 
 std::vector<std::unique_ptr<Communicator>> connect(Modules& modules, const World& world,
                                                    const std::vector<CommunicatorKey>& keys, const Groups& groups,
-                                                   const std::vector<Program>& programs, Control& control) {
+                                                   const std::vector<Program>& programs, Control& control,
+                                                   const Gpu* gpu) {
   control.barrier(0);
   for (auto& [name, backend] : modules) backend->init(world);
   std::vector<std::unique_ptr<Communicator>> communicators(keys.size());
@@ -66,7 +96,15 @@ std::vector<std::unique_ptr<Communicator>> connect(Modules& modules, const World
     if (communicators[k] == nullptr) continue;
     const int index = static_cast<int>(k);
     communicators[k]->reserve(largest_input(index, programs));
-    warm_up(*communicators[k], static_cast<int>(keys[k].ranks.size()), peers_of(index, programs));
+    communicators[k]->reserve_in_place(largest_in_place(index, programs));
+    const int size = static_cast<int>(keys[k].ranks.size());
+    const std::set<int> peers = peers_of(index, programs);
+    if (gpu != nullptr && modules[keys[k].backend].stream_ordered()) {
+      warm_up_on(*gpu, *communicators[k], size, peers);
+    } else {
+      std::vector<char> space(static_cast<size_t>(warm_up_bytes(size, peers)));
+      warm_up(*communicators[k], size, peers, space.data());
+    }
   }
   control.barrier(0);
   return communicators;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "device/gpu.h"
 #include "worker/compile.h"
 #include "worker/control.h"
 #include "worker/modules.h"
@@ -14,8 +15,11 @@ namespace mixdown {
 /// sends something over each of them and between each pair that has
 /// point-to-point transfers, so that nothing is set up lazily later. Entries of
 /// groups without this worker are null.
+///
+/// `gpu` is null when buffers are in host memory; stream-ordered backends need one.
 std::vector<std::unique_ptr<Communicator>> connect(Modules& modules, const World& world,
                                                    const std::vector<CommunicatorKey>& keys, const Groups& groups,
-                                                   const std::vector<Program>& programs, Control& control);
+                                                   const std::vector<Program>& programs, Control& control,
+                                                   const Gpu* gpu);
 
 }  // namespace mixdown

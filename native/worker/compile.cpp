@@ -211,6 +211,7 @@ Program compile(const pb::Plan& plan, int plan_index, int worker, const Groups& 
     if (task.has_span()) {
       step.kind = Step::Kind::kSpan;
       step.duration = task.span().duration_ns();
+      step.device = task.span().kind() == pb::Span::DEVICE;
     } else if (task.has_communication()) {
       const pb::Communication& c = task.communication();
       step.kind = Step::Kind::kCommunication;

@@ -28,6 +28,7 @@ struct Step {
   int stream = 0;
   enum class Kind { kSpan, kCommunication, kWait } kind = Kind::kWait;
   int64_t duration = 0;   ///< of a span, ns
+  bool device = false;    ///< of a span: of the device, not of the host
   int operation = -1;     ///< index into Program::operations
   std::vector<int> deps;  ///< tasks of other streams to wait for
   bool awaited = false;   ///< a task of another stream waits for it

@@ -13,14 +13,9 @@
 #include "worker/control.h"
 #include "worker/exit.h"
 #include "worker/futex.h"
+#include "worker/runner.h"
 
 namespace mixdown {
-
-/// Start and end of a task, ns on the monotonic clock.
-struct Times {
-  int64_t start = 0;
-  int64_t end = 0;
-};
 
 /// Runs programs. Nothing is allocated and no file written while one runs.
 ///
@@ -28,18 +23,14 @@ struct Times {
 /// ended, not when the thread got to run, so that late wake-ups do not add up.
 /// Communications take place in real time, never before the virtual clock
 /// allows.
-class Executor {
+class Executor final : public Runner {
  public:
   Executor(Control& control, const std::vector<std::unique_ptr<Communicator>>& communicators,
            std::vector<StreamBuffers>& buffers, pb::SpanMode span_mode, size_t max_tasks);
-  ~Executor();
+  ~Executor() override;
 
-  /// Runs the program from time `start` on, spans without their duration when
-  /// `check` is given. Returns when all its tasks have ended; the time of the last.
-  int64_t run(const Program& program, int64_t start, const Place& place, Check* check);
-
-  /// Of the last run, by task.
-  const std::vector<Times>& times() const { return times_; }
+  int64_t run(const Program& program, int64_t start, const Place& place, Check* check) override;
+  const std::vector<Times>& times() const override { return times_; }
 
  private:
   void thread(int stream);

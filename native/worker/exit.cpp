@@ -74,6 +74,7 @@ void handle_exits(Control* control, Results* results) {
   setrlimit(RLIMIT_CORE, &none);
   handle(SIGTERM, on_terminate);
   handle(SIGPIPE, SIG_IGN);
+  handle(SIGXFSZ, SIG_IGN);  // the write then fails with a reason
 #ifndef MIXDOWN_SANITIZED  // sanitizers report crashes themselves
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) handle(signal, on_crash);
 #endif

@@ -6,7 +6,9 @@
 
 namespace mixdown {
 
-Backend& Modules::load(const std::string& name) {
+Backend& Modules::load(const std::string& instance) {
+  const size_t colon = instance.find(':');
+  const std::string name = instance.substr(0, colon);
   const std::string path = folder_ + "/libmixdown_" + name + ".so";
   const auto fail = [&](const std::string& why) { throw std::runtime_error("backend " + name + ": " + why); };
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -22,7 +24,7 @@ Backend& Modules::load(const std::string& name) {
   }
   if (name != module->name) fail(path + " calls itself " + module->name);
   if (const std::string family = module->family; !family.empty()) {
-    const auto [entry, first] = families_.emplace(family, name);
+    const auto [entry, first] = families_.emplace(family, instance);
     if (!first) {
       fail("cannot be in one experiment with " + entry->second + ": a process can hold only one library of the family " +
            family);
@@ -31,8 +33,9 @@ Backend& Modules::load(const std::string& name) {
   // Opening again without loading makes the symbols global, also those of the
   // libraries that the module needs.
   if (module->global && dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL) == nullptr) fail(dlerror());
-  auto& backend = backends_[name];
+  auto& backend = backends_[instance];
   backend.reset(module->create());
+  if (colon != std::string::npos) backend->configure(instance.substr(colon + 1));
   return *backend;
 }
 

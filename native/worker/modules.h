@@ -15,12 +15,13 @@ class Modules {
  public:
   explicit Modules(std::string folder) : folder_(std::move(folder)) {}
 
-  /// Loads libmixdown_NAME.so and makes its backend. Throws std::runtime_error
+  /// Makes the backend that a plan calls NAME or NAME:SETTINGS, of
+  /// libmixdown_NAME.so. Throws std::runtime_error
   /// when it is missing, was built for another version, or cannot be together with
   /// one that is loaded already.
-  Backend& load(const std::string& name);
+  Backend& load(const std::string& instance);
 
-  Backend& operator[](const std::string& name) { return *backends_.at(name); }
+  Backend& operator[](const std::string& instance) { return *backends_.at(instance); }
   auto begin() { return backends_.begin(); }
   auto end() { return backends_.end(); }
   void clear() { backends_.clear(); }

@@ -24,6 +24,7 @@ struct Operation {
   pb::Op op = pb::OP_UNSPECIFIED;
   DType dtype = DType::kUInt8;
   Reduction reduction;
+  bool premultiplies = false;  ///< the library averages floats by multiplying before it adds: more is rounded
   int communicator = -1;  ///< index into the worker's communicators
   int64_t turn = -1;      ///< position among this rank's collectives of the communicator; -1 for point-to-point
   int64_t count = 0;

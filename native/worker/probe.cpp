@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "device/gpu.h"
 #include "worker/exit.h"
 #include "worker/modules.h"
 #include "worker/ops.h"
@@ -59,6 +60,20 @@ int probe(const Arguments& arguments) {
     for (const auto& note : backend.notes()) notes += (notes.empty() ? "" : ",") + quoted(note);
     std::printf("{\"name\":%s,\"version\":%s,\"notes\":[%s],\"operations\":[%s]}\n", quoted(backend.name()).c_str(),
                 quoted(backend.version()).c_str(), notes.c_str(), operations(backend).c_str());
+    return kDone;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "mixdown-worker: %s\n", error.what());
+    return kUsage;
+  }
+}
+
+int probe_device() {
+  try {
+    const Gpu gpu(0);
+    int count = 0;
+    cuda::check(gpu.api().device_count(&count), "cuDeviceGetCount");
+    std::printf("{\"count\":%d,\"name\":%s,\"driver\":%s,\"emulated\":%s}\n", count, quoted(gpu.name()).c_str(),
+                quoted(gpu.driver_version()).c_str(), gpu.emulated() ? "true" : "false");
     return kDone;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mixdown-worker: %s\n", error.what());

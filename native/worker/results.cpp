@@ -26,7 +26,7 @@ void Results::set_rank(int rank) {
   rank_ = rank;
 }
 
-void Results::write_header(const std::vector<pb::BackendInfo>& backends) {
+void Results::write_header(const std::vector<pb::BackendInfo>& backends, const Gpu* gpu) {
   pb::Record record;
   pb::Header* header = record.mutable_header();
   header->set_schema_version(kSchemaVersion);
@@ -35,6 +35,12 @@ void Results::write_header(const std::vector<pb::BackendInfo>& backends) {
   gethostname(host, sizeof(host) - 1);
   header->set_host(host);
   for (const auto& backend : backends) *header->add_backends() = backend;
+  header->set_device(gpu == nullptr ? "host" : "cuda");
+  if (gpu != nullptr) {
+    header->set_device_name(gpu->name());
+    header->set_device_address(gpu->address());
+    header->set_emulated(gpu->emulated());
+  }
   std::lock_guard lock(mutex_);
   header->set_rank(rank_);
   append(record);
@@ -53,7 +59,7 @@ void Results::write_failure(const std::string& message, const Place& place) noex
       std::lock_guard lock(mutex_);
       header_written = header_written_;
     }
-    if (!header_written) write_header({});
+    if (!header_written) write_header({}, nullptr);
     pb::Record record;
     pb::Failure* failure = record.mutable_failure();
     failure->set_message(message);
@@ -74,10 +80,16 @@ void Results::append(const pb::Record& record) {
     coded.WriteVarint32(static_cast<uint32_t>(record.ByteSizeLong()));
     record.SerializeToCodedStream(&coded);
   }
+  const off_t begin = lseek(file_, 0, SEEK_CUR);
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t n = ::write(file_, bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw std::runtime_error("result file " + path_ + ": " + std::strerror(errno));
+    if (n < 0) {
+      const std::string why = std::strerror(errno);
+      // Part of a record would make what follows it unreadable.
+      if (ftruncate(file_, begin) == 0) lseek(file_, begin, SEEK_SET);
+      throw std::runtime_error("result file " + path_ + ": " + why);
+    }
     done += static_cast<size_t>(n);
   }
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "device/gpu.h"
 #include "plan.pb.h"
 #include "worker/exit.h"
 
@@ -22,7 +23,8 @@ class Results {
   void set_rank(int rank);
 
   /// The header comes first; a failure before it writes one without backends.
-  void write_header(const std::vector<pb::BackendInfo>& backends);
+  /// `gpu` is null when buffers are in host memory.
+  void write_header(const std::vector<pb::BackendInfo>& backends, const Gpu* gpu);
   void write(const pb::Record& record);
 
   /// Never throws: it is the last thing a worker does.

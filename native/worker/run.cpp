@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -12,7 +13,10 @@
 #include <stdexcept>
 
 #include "arith/arith.h"
+#include "device/gpu.h"
 #include "worker/communicators.h"
+#include "worker/device_buffers.h"
+#include "worker/device_executor.h"
 #include "worker/executor.h"
 #include "worker/exit.h"
 #include "worker/experiment.h"
@@ -42,6 +46,9 @@ class Worker {
   int plans() const { return experiment_.plans_size(); }
   void step(WorkerState state, int plan, int iteration, Check* check);
   void record(int plan, int iteration);
+  std::vector<pb::BackendInfo> load_backends();
+  void bind_all();
+  void make_executor();
 
   const Arguments& arguments_;
   Control& control_;
@@ -52,8 +59,11 @@ class Worker {
   std::vector<CommunicatorKey> keys_;
   std::vector<Program> programs_;  // this worker's, one for each plan
   std::vector<StreamBuffers> buffers_;
+  std::unique_ptr<Gpu> gpu_;  // null when buffers are in host memory
+  std::vector<DeviceStreamBuffers> device_buffers_;
+  std::vector<bool> ordered_;  // by key: whether its backend is stream-ordered
   std::vector<std::unique_ptr<Communicator>> communicators_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Runner> executor_;
   int64_t margin_ = 0;
   int64_t start_ = 0;
   int64_t end_ = 0;
@@ -81,29 +91,74 @@ void Worker::prepare() {
   double all = 0;
   for (const auto& s : sizes) all += static_cast<double>(s.total());
   buffers_ = allocate(sizes[arguments_.index], all < 9e18 ? static_cast<int64_t>(all) : INT64_MAX);
+  if (settings().device() == pb::DEVICE_CUDA) {
+    gpu_ = std::make_unique<Gpu>(arguments_.index);
+    device_buffers_ = allocate_on(*gpu_, sizes[arguments_.index]);
+  }
+}
+
+// What the operations of a backend read and write: device memory where it takes
+// that.
+void Worker::bind_all() {
+  for (const auto& key : keys_) {
+    const bool ordered = modules_[key.backend].stream_ordered();
+    if (ordered && gpu_ == nullptr) {
+      throw std::runtime_error("backend " + key.backend + " needs a GPU, and this experiment runs in host memory");
+    }
+    ordered_.push_back(ordered);
+  }
   for (Program& program : programs_) {
     for (const Step& step : program.steps) {
       if (step.operation < 0) continue;
-      StreamBuffers& b = buffers_[step.stream];
-      bind(program.operations[step.operation], b.in.data(), b.out.data());
+      Operation& o = program.operations[step.operation];
+      if (ordered_[o.communicator]) {
+        o.premultiplies = true;
+        for (Operation& part : o.parts) part.premultiplies = true;
+        const DeviceStreamBuffers& b = device_buffers_[step.stream];
+        bind(o, b.in.data(), b.out.data());
+      } else {
+        StreamBuffers& b = buffers_[step.stream];
+        bind(o, b.in.data(), b.out.data());
+      }
     }
   }
 }
 
-void Worker::connect_all() {
-  control_.set_state(WorkerState::kConnecting, 0, 0);
+std::vector<pb::BackendInfo> Worker::load_backends() {
   std::set<std::string> names;
   for (const auto& key : keys_) names.insert(key.backend);
   std::vector<pb::BackendInfo> infos;
   for (const auto& name : names) {
     Backend& backend = modules_.load(name);
     pb::BackendInfo info;
-    info.set_name(backend.name());
+    info.set_name(name);
     info.set_version(backend.version());
     for (const auto& note : backend.notes()) info.add_notes(note);
     infos.push_back(info);
   }
-  results_.write_header(infos);
+  return infos;
+}
+
+void Worker::make_executor() {
+  size_t tasks = 0;
+  for (const Program& program : programs_) tasks = std::max(tasks, program.steps.size());
+  if (gpu_ == nullptr) {
+    executor_ = std::make_unique<Executor>(control_, communicators_, buffers_, settings().span_mode(), tasks);
+    return;
+  }
+  DeviceExecutor::Options options;
+  if (settings().sm_share() > 0) options.sm_share = settings().sm_share();
+  options.samples = settings().samples();
+  options.spin = sysconf(_SC_NPROCESSORS_ONLN) > control_.workers();
+  executor_ = std::make_unique<DeviceExecutor>(*gpu_, control_, communicators_, keys_, ordered_, buffers_,
+                                               device_buffers_, programs_, options);
+}
+
+void Worker::connect_all() {
+  control_.set_state(WorkerState::kConnecting, 0, 0);
+  const std::vector<pb::BackendInfo> infos = load_backends();
+  bind_all();
+  results_.write_header(infos, gpu_.get());
   World world;
   world.rank = arguments_.index;
   world.size = control_.workers();
@@ -116,13 +171,11 @@ void Worker::connect_all() {
     std::filesystem::remove_all(world.rendezvous);
     std::filesystem::create_directories(world.rendezvous);
   }
-  communicators_ = connect(modules_, world, keys_, groups_[0], programs_, control_);
+  communicators_ = connect(modules_, world, keys_, groups_[0], programs_, control_, gpu_.get());
   // Libraries like to have handlers of their own.
   handle_exits(&control_, &results_);
 
-  size_t tasks = 0;
-  for (const Program& program : programs_) tasks = std::max(tasks, program.steps.size());
-  executor_ = std::make_unique<Executor>(control_, communicators_, buffers_, settings().span_mode(), tasks);
+  make_executor();
   control_.set_streams(static_cast<int>(buffers_.size()));
   // Time for all workers, and all their streams, to wake up after the barrier:
   // they may have to take turns on few cores.
@@ -155,6 +208,11 @@ void Worker::verify() {
     b.in.clear();
     b.out.clear();
   }
+  for (const auto& b : device_buffers_) {
+    b.in.clear(nullptr);
+    b.out.clear(nullptr);
+  }
+  if (gpu_ != nullptr) cuda::check(gpu_->api().stream_synchronize(nullptr), "cuStreamSynchronize");
 }
 
 void Worker::warm_up() {

@@ -39,6 +39,8 @@ void check_settings(const pb::Settings& settings, const Cursor& at) {
   at.require(settings.samples() >= 0, "settings.samples is negative");
   at.require(settings.span_mode() == pb::SPAN_MODE_SLEEP || settings.span_mode() == pb::SPAN_MODE_SPIN,
              "settings.span_mode must be sleep or spin");
+  at.require(pb::Device_IsValid(settings.device()), "settings.device is unknown");
+  at.require(settings.sm_share() >= 0 && settings.sm_share() <= 1, "settings.sm_share must be from 0 to 1");
 }
 
 void check_groups(const pb::Workload& workload, const Cursor& at) {
@@ -174,6 +176,20 @@ void check_reduction(const pb::Communication& c, const Cursor& at) {
   at.require(c.reduce_op() != pb::REDUCE_OP_PREMUL_SUM || std::isfinite(c.factor()), "factor is not a number");
 }
 
+// NAME or NAME:SETTINGS.
+void check_backend(const std::string& backend, const Cursor& at) {
+  const std::string letters = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+  const size_t colon = backend.find(':');
+  const std::string name = backend.substr(0, colon);
+  at.require(!name.empty() && backend.size() <= 64, "backend is not set, or longer than 64 letters");
+  // It becomes part of a file name.
+  at.require(name.find_first_not_of(letters) == std::string::npos, "backend may only have a-z, 0-9, _ and -");
+  if (colon == std::string::npos) return;
+  const std::string settings = backend.substr(colon + 1);
+  at.require(!settings.empty() && settings.find_first_not_of(letters + "/=.") == std::string::npos,
+             "settings of a backend may only have a-z, 0-9, _, -, /, = and .");
+}
+
 void check_communication(const pb::Communication& c, int rank, const pb::Workload& workload, const Groups& groups,
                          const Cursor& at) {
   at.require(c.group() >= 0 && c.group() < workload.groups_size(), "group " + number(c.group()) + " does not exist");
@@ -192,12 +208,7 @@ void check_communication(const pb::Communication& c, int rank, const pb::Workloa
   at.require(c.out_count() >= 0 && c.out_count() <= kMaxCount, "out_count is " + number(c.out_count()));
   at.require(!rooted(c.op()) || groups.position(c.group(), c.root()) >= 0,
              "root " + number(c.root()) + " is not in group " + number(c.group()));
-  at.require(!c.backend().empty() && c.backend().size() <= 64, "backend is not set");
-  for (const char letter : c.backend()) {
-    // It becomes part of a file name.
-    at.require((letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_' || letter == '-',
-               "backend may only have a-z, 0-9, _ and -");
-  }
+  check_backend(c.backend(), at);
   if (point_to_point(c.op())) {
     at.require(c.parts().empty(), name_of(c.op()) + " cannot have parts");
     return check_transfers(c, groups, at);

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mixdown/ingest/comm"
 	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 )
@@ -16,32 +17,35 @@ import (
 func (r *running) fail(cause error, statuses []Status) error {
 	var b strings.Builder
 	for i, s := range statuses {
-		fmt.Fprintf(&b, "\n  %s", r.account(i, s))
+		fmt.Fprintf(&b, "\n  %s", r.account(i, s, statuses))
 	}
 	return fmt.Errorf("%w: %w%s", ErrFailed, cause, b.String())
 }
 
 // account is one line on one rank.
-func (r *running) account(i int, s Status) string {
+func (r *running) account(i int, s Status, statuses []Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rank %d: %s", r.rank(i), s.State)
 	if s.State == NotStarted {
 		return b.String()
 	}
-	if int(s.Plan) < len(r.exp.Plans) && s.Plan >= 0 && (s.State == Verifying || s.State == WarmingUp || s.State == Timing || s.State == Left) {
+	if int(s.Plan) < len(r.exp.Plans) && s.Plan >= 0 && (s.State == Verifying || s.State == WarmingUp || s.State == Timing || s.State == Failed || s.State == Left) {
 		fmt.Fprintf(&b, ", plan %q, iteration %d", r.exp.Plans[s.Plan].Name, s.Iteration)
 	}
 	if s.Message != "" {
 		fmt.Fprintf(&b, ": %s", s.Message)
 	}
-	if s.State == Finished || s.State == Failed {
+	if s.State == Finished {
 		return b.String()
 	}
-	if s.State < Finished && !alive(s.PID) {
+	switch state := processState(s.PID); {
+	case s.State < Finished && !lives(state):
 		b.WriteString("; its process is gone")
+	case state == 'T' || state == 't':
+		b.WriteString("; its process is stopped by a signal or a debugger")
 	}
 	for k, st := range s.Streams {
-		if text := r.streamAccount(i, s, k, st); text != "" {
+		if text := r.streamAccount(i, s, k, st, statuses); text != "" {
 			b.WriteString("; ")
 			b.WriteString(text)
 		}
@@ -50,7 +54,7 @@ func (r *running) account(i int, s Status) string {
 }
 
 // streamAccount says what a stream is in, "" when it is idle.
-func (r *running) streamAccount(i int, s Status, k int, st StreamState) string {
+func (r *running) streamAccount(i int, s Status, k int, st StreamState, statuses []Status) string {
 	if st.Doing == StreamIdle || s.Plan < 0 || int(s.Plan) >= len(r.exp.Plans) {
 		return ""
 	}
@@ -71,11 +75,12 @@ func (r *running) streamAccount(i int, s Status, k int, st StreamState) string {
 	case StreamWaitsForTurn:
 		return fmt.Sprintf("%s waits for its turn on the communicator for %s", name, what)
 	case StreamCommunicates:
-		return fmt.Sprintf("%s is in %s since %.1f s", name, what, seconds(st.Since))
+		return fmt.Sprintf("%s is in %s since %.1f s%s", name, what, seconds(st.Since), r.waitsFor(i, s, c, statuses))
 	}
 	return fmt.Sprintf("%s is in %s", name, what)
 }
 
+// describe names an operation: its group, its place there, its size on this rank.
 func describe(w *planpb.Workload, c *planpb.Communication) string {
 	group := ""
 	if int(c.Group) < len(w.Groups) {
@@ -90,9 +95,13 @@ func describe(w *planpb.Workload, c *planpb.Communication) string {
 			}
 			peers = append(peers, fmt.Sprintf("%s rank %d", direction, t.Peer))
 		}
-		return fmt.Sprintf("%s %s on %s", plan.Op(c), strings.Join(peers, " and "), c.Backend)
+		return fmt.Sprintf("%s %s on %s (group %q, %d bytes)", plan.Op(c), strings.Join(peers, " and "), c.Backend, group, plan.Bytes(c))
 	}
-	return fmt.Sprintf("%s %d of group %q on %s", plan.Op(c), c.Seq, group, c.Backend)
+	size := ""
+	if plan.Op(c) != comm.Barrier {
+		size = fmt.Sprintf(" (%d bytes)", plan.Bytes(c))
+	}
+	return fmt.Sprintf("%s %d of group %q on %s%s", plan.Op(c), c.Seq, group, c.Backend, size)
 }
 
 func seconds(since int64) float64 {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mixdown/replay/mix"
 )
 
 var (
@@ -27,7 +29,7 @@ type Backend struct {
 	Available bool     `json:"available"`
 	Version   string   `json:"version,omitempty"`
 	Launcher  string   `json:"launcher,omitempty"` // "direct" or the mpirun it needs
-	Device    string   `json:"device,omitempty"`   // "host"
+	Device    string   `json:"device,omitempty"`   // where its buffers are: "host" or "cuda"
 	Notes     []string `json:"notes,omitempty"`
 	Reason    string   `json:"reason,omitempty"` // why it can't run here
 }
@@ -39,7 +41,7 @@ var known = []struct {
 	{"gloo", direct, "install libgloo-dev and run make build"},
 	{"openmpi", openMPI, "install openmpi-bin and libopenmpi-dev and run make build"},
 	{"mpich", mpich, "install mpich and libmpich-dev and run make build"},
-	{"nccl", "", "this version of mixdown has no module for it"},
+	{"nccl", direct, "run make build; it needs an NVIDIA GPU, its driver and NCCL (libnccl.so.2) when it runs"},
 	{"rccl", "", "this version of mixdown has no module for it"},
 	{"ucc", "", "this version of mixdown has no module for it"},
 }
@@ -49,6 +51,12 @@ const (
 	direct  = "direct"
 	openMPI = "openmpi"
 	mpich   = "mpich"
+)
+
+// Where buffers can be.
+const (
+	OnHost = "host"
+	OnCUDA = "cuda"
 )
 
 // KnownBackends lists the names that mixdown knows.
@@ -94,13 +102,17 @@ func (w Worker) module(name string) string {
 // Check says whether a backend can run here: ErrUnknownBackend for a name that
 // is neither known nor has a module, ErrUnavailable with the reason otherwise.
 func (w Worker) Check(ctx context.Context, name string) (Backend, error) {
-	b := Backend{Name: name, Launcher: direct, Device: "host"}
+	b := Backend{Name: name, Launcher: direct, Device: OnHost}
+	library := mix.Library(name)
+	if library == "nccl" {
+		b.Device = OnCUDA
+	}
 	install := ""
-	i := slices.IndexFunc(known, func(k struct{ name, launcher, install string }) bool { return k.name == name })
+	i := slices.IndexFunc(known, func(k struct{ name, launcher, install string }) bool { return k.name == library })
 	if i >= 0 {
 		b.Launcher, install = known[i].launcher, known[i].install
 	}
-	if _, err := os.Stat(w.module(name)); err != nil || strings.ContainsAny(name, "/\\") {
+	if _, err := os.Stat(w.module(library)); err != nil || strings.ContainsAny(library, "/\\") {
 		if i < 0 {
 			return b, fmt.Errorf("%w %q: known are %s", ErrUnknownBackend, name, strings.Join(KnownBackends(), ", "))
 		}
@@ -183,7 +195,7 @@ func LauncherFor(backends []string) (string, error) {
 	launcher := direct
 	for _, name := range backends {
 		for _, k := range known {
-			if k.name != name || k.launcher == direct || k.launcher == "" {
+			if k.name != mix.Library(name) || k.launcher == direct || k.launcher == "" {
 				continue
 			}
 			if launcher != direct && launcher != k.launcher {

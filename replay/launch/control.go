@@ -23,6 +23,7 @@ const (
 	messageOffset  = 32
 	messageSize    = 992
 	stopOffset     = 24
+	startOffset    = 40
 )
 
 // State is what a worker is doing.
@@ -92,9 +93,11 @@ func newControl(path string, workers int) (*control, error) {
 		return nil, err
 	}
 	size := headerSize + workers*slotSize
-	if err := f.Truncate(int64(size)); err != nil {
+	// Written, not only made that long: on a full disk a page without a place to be
+	// would end us, or a worker, with SIGBUS.
+	if _, err := f.Write(make([]byte, size)); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("size control file: %w", err)
+		return nil, fmt.Errorf("write control file: %w", err)
 	}
 	memory, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -127,6 +130,9 @@ func (c *control) long(offset int) *uint64 {
 func (c *control) stop() { atomic.StoreUint32(c.word(stopOffset), 1) }
 
 func (c *control) stopped() bool { return atomic.LoadUint32(c.word(stopOffset)) != 0 }
+
+// start is when the iteration began, ns on CLOCK_MONOTONIC.
+func (c *control) start() int64 { return int64(atomic.LoadUint64(c.long(startOffset))) }
 
 // status reads the slot of worker i.
 func (c *control) status(i int) Status {

@@ -17,6 +17,13 @@ import (
 type Results struct {
 	Backends []*planpb.BackendInfo // as the first worker reports them
 	Plans    []PlanResult          // in the order of Experiment.plans
+	// Device is where buffers were, OnHost or OnCUDA, DeviceName what its driver
+	// calls it, "" for the host.
+	Device, DeviceName string
+	// Sharing is the largest number of workers that shared one GPU, 0 on the host.
+	Sharing int
+
+	onDevice map[string]int // workers, by host and address of their device
 }
 
 // PlanResult is the outcome of one plan.
@@ -94,6 +101,18 @@ func (r *Results) readWorker(path string, worker int, exp *planpb.Experiment) er
 func (r *Results) add(rec *planpb.Record, worker int, exp *planpb.Experiment) error {
 	switch kind := rec.Kind.(type) {
 	case *planpb.Record_Header:
+		h := kind.Header
+		if err := refuseEmulated(h.Emulated); err != nil {
+			return err
+		}
+		if r.Device, r.DeviceName = h.Device, h.DeviceName; h.Device == OnCUDA {
+			at := h.Host + " " + h.DeviceAddress
+			if r.onDevice == nil {
+				r.onDevice = map[string]int{}
+			}
+			r.onDevice[at]++
+			r.Sharing = max(r.Sharing, r.onDevice[at])
+		}
 		if worker == 0 {
 			r.Backends = kind.Header.Backends
 		}

@@ -26,6 +26,10 @@ type Options struct {
 	// Timeout ends the run when no worker makes progress for so long. 0 means
 	// DefaultTimeout.
 	Timeout time.Duration
+	// Resume is the Dir of an earlier run of the same experiment: the iterations that
+	// all workers completed there are not run again. ErrCannotResume when none
+	// fits. "" begins anew.
+	Resume string
 	// Progress, when set, is called now and then.
 	Progress func(Progress)
 }
@@ -69,6 +73,9 @@ func (r *running) isGone(i int) bool {
 // Run executes an experiment: one worker for each program of its plans. A plan
 // that can deadlock is refused before anything is started.
 func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (*Results, error) {
+	if opts.Resume != "" {
+		return w.resume(ctx, exp, opts)
+	}
 	for _, p := range exp.Plans {
 		if err := mix.Check(p); err != nil {
 			return nil, fmt.Errorf("plan %q: %w", p.Name, err)
@@ -84,7 +91,7 @@ func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (
 	}
 	dir, err := runDir(opts.Dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: make the run's folder: %w", ErrFailed, err)
 	}
 	r := &running{worker: w, exp: exp, dir: dir, launcher: launcher, timeout: opts.Timeout, progress: opts.Progress, gone: -1}
 	if r.timeout <= 0 {
@@ -92,7 +99,7 @@ func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (
 	}
 	results, err := r.run(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w (files of the run: %s)", err, dir)
+		return nil, fmt.Errorf("%w\n  files of the run: %s", err, dir)
 	}
 	if opts.Dir == "" {
 		_ = os.RemoveAll(dir)
@@ -137,11 +144,11 @@ func (r *running) run(ctx context.Context) (*Results, error) {
 	}
 	experiment := filepath.Join(r.dir, "experiment.pb")
 	if err := os.WriteFile(experiment, data, 0o644); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	controlFile := filepath.Join(r.dir, "control")
 	if r.control, err = newControl(controlFile, r.workers()); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	defer r.control.close()
 	defer r.end()

@@ -110,20 +110,25 @@ func (p *process) ended() bool {
 func (p *process) kill(sig syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, sig) }
 
 // alive says whether a worker's process runs. A zombie does not.
-func alive(pid int64) bool {
+func alive(pid int64) bool { return lives(processState(pid)) }
+
+func lives(state byte) bool { return state != 0 && state != 'Z' && state != 'X' }
+
+// processState is the state of a process as Linux writes it, 0 when there is none.
+func processState(pid int64) byte {
 	if pid <= 0 {
-		return false
+		return 0
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false
+		return 0
 	}
 	// The state follows the command's name, which is in parentheses and may
 	// hold any character.
 	for i := len(stat) - 1; i >= 0; i-- {
 		if stat[i] == ')' && i+2 < len(stat) {
-			return stat[i+2] != 'Z' && stat[i+2] != 'X'
+			return stat[i+2]
 		}
 	}
-	return false
+	return 0
 }

@@ -90,10 +90,18 @@ func Known() Capabilities {
 	}}
 }
 
-// find returns what is known of a backend, false when nothing is.
+// find returns what is known of a backend, false when nothing is. One with
+// settings is as its library, with the channels that they say, unless it has an
+// entry of its own.
 func (c *Capabilities) find(name string) (Capability, bool) {
-	for _, b := range c.Backends {
-		if b.Name == name {
+	for _, of := range []string{name, Library(name)} {
+		for _, b := range c.Backends {
+			if b.Name != of {
+				continue
+			}
+			if n := channelsOf(name); n > 0 && of != name {
+				b.Channels = n
+			}
 			return b, true
 		}
 	}

@@ -14,12 +14,17 @@
 // (size.go), so that all decide alike: a choice by a rank's own size would send
 // members of one all_to_allv to different libraries, and hang.
 //
+// A backend is a library, for nccl with settings if wanted: nccl:ring/ll128/ch=8.
+// Each combination of settings has communicators of its own; the check takes it for
+// another backend with the abilities of its library.
+//
 // # The check
 //
 // Inspect reasons about the worker (native/README.md), which runs a plan so:
 //
 //   - A stream is a thread. Its tasks run in order; a task begins when the one
-//     before it on its stream and all its dependencies have ended.
+//     before it on its stream and all its dependencies have ended. (On a GPU one
+//     thread queues for all streams, such that none holds up another.)
 //   - Every call into a library blocks its stream, and no other, until this
 //     rank's part is done. Libraries wait by polling inside their calls.
 //   - A group on a backend is one communicator. Its collectives take turns on each

@@ -154,8 +154,11 @@ func (m *model) addTask(p int, i int32, t *planpb.Task, members []map[int32]int3
 	if _, ok := members[c.Group][program.Rank]; !ok {
 		return fmt.Errorf("rank %d is not in group %s", program.Rank, m.groupName(c.Group))
 	}
-	if strings.Trim(c.Backend, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
+	if strings.Trim(Library(c.Backend), "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
 		return fmt.Errorf("backend %q: only a-z, 0-9, _ and - may be in its name", c.Backend)
+	}
+	if err := checkBackend(c.Backend); err != nil {
+		return err
 	}
 	if err := checkShape(c); err != nil {
 		return err

@@ -82,17 +82,23 @@ func Parse(text string) (Mix, error) {
 }
 
 // parseRule reads "op@cond@cond=backend". The last '=' separates, because
-// conditions may hold one (">=").
+// conditions may hold one (">="), but not that of a setting ("nccl:ring/ch=8").
 func parseRule(text string) (Rule, error) {
 	rule := Rule{Max: math.MaxInt64}
 	if text == "" {
 		return rule, errors.New("a rule is empty")
 	}
 	at := strings.LastIndexByte(text, '=')
+	for at > 0 && (strings.HasSuffix(text[:at], "/ch") || strings.HasSuffix(text[:at], ":ch")) {
+		at = strings.LastIndexByte(text[:at], '=')
+	}
 	if at <= 0 || at == len(text)-1 {
 		return rule, fmt.Errorf("rule %q: expected OPERATION=BACKEND, for example all_to_all=openmpi or *=gloo", text)
 	}
 	rule.Backend = text[at+1:]
+	if err := checkBackend(rule.Backend); err != nil {
+		return rule, fmt.Errorf("rule %q: %w", text, err)
+	}
 	left, conditions, _ := strings.Cut(text[:at], "@")
 	if left == "" {
 		return rule, fmt.Errorf("rule %q: an operation or * is missing before @", text)

@@ -76,6 +76,7 @@ var codes = []struct {
 	{gate.ErrNotRecord, Unreadable},
 	{output.ErrFormat, Usage},
 	{output.ErrCheck, Usage},
+	{launch.ErrCannotResume, Inconclusive},
 	{launch.ErrFailed, ReplayFailed},
 	{launch.ErrUnavailable, ReplayFailed},
 	{mix.ErrDeadlock, ReplayFailed},

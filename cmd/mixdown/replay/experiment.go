@@ -2,11 +2,14 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"mixdown/analyze/collective"
 	"mixdown/analyze/report"
+	"mixdown/cmd/mixdown/input"
+	"mixdown/cmd/mixdown/page"
 	"mixdown/ingest/trace"
 	"mixdown/replay/auto"
 	"mixdown/replay/launch"
@@ -18,6 +21,7 @@ import (
 // experiment is a baseline and its variants, ready to run.
 type experiment struct {
 	opts     *Options
+	job      *input.Job // the traces, for the page
 	worker   launch.Worker
 	device   planpb.Device
 	workload *planpb.Workload
@@ -58,6 +62,7 @@ func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.job = plans.Job
 	e.workload, e.baseline, e.variants, e.predicted, e.memory = plans.Workload, plans.Baseline, plans.Variants, plans.Predicted, plans.Memory
 	e.chosen = plans.Chosen
 	traced := !plans.Job.Run.Ranks[0].CPUOnly
@@ -157,8 +162,8 @@ func (e *experiment) start(ctx context.Context, variants []*planpb.Plan, nth, of
 	}
 	progress := e.opts.Streams.NewProgress("replaying")
 	defer progress.Done()
-	results, err := e.worker.Run(ctx, exp, launch.Options{
-		Dir: e.opts.Keep, Timeout: e.opts.Timeout,
+	options := launch.Options{
+		Dir: e.opts.Keep, Timeout: e.opts.Timeout, Resume: e.opts.Resume,
 		Progress: func(p launch.Progress) {
 			detail := p.State.String()
 			if of > 1 {
@@ -166,7 +171,13 @@ func (e *experiment) start(ctx context.Context, variants []*planpb.Plan, nth, of
 			}
 			progress.Set(p.Iteration, p.Last, detail)
 		},
-	})
+	}
+	results, err := e.worker.Run(ctx, exp, options)
+	if of > 1 && options.Resume != "" && errors.Is(err, launch.ErrCannotResume) {
+		// What was kept ended before this start.
+		options.Resume = ""
+		results, err = e.worker.Run(ctx, exp, options)
+	}
 	if err != nil {
 		return err
 	}
@@ -221,4 +232,17 @@ func (e *experiment) wrong() string {
 		return "not all operations were checked"
 	}
 	return e.errors[0]
+}
+
+// page writes the result for people, beside the analysis of the traces.
+func (e *experiment) page(ctx context.Context) error {
+	in := &e.opts.Plans.Input
+	if _, err := in.Pipelines(e.job, e.opts.Streams); err != nil {
+		return err
+	}
+	sums, err := in.Checksums(ctx, e.job.Run)
+	if err != nil {
+		return err
+	}
+	return page.WriteResult(e.opts.HTML, page.Result{Verb: "replay", Value: e.report, Job: e.job, Checksums: sums}, page.Process(in.Args))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mixdown/analyze/export"
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/planning"
 	"mixdown/replay/launch"
@@ -19,12 +20,14 @@ type Options struct {
 	Streams *cli.Streams
 	Plans   planning.Options
 	Format  string
+	HTML    string // a file, "" for none
 
 	Iterations int
 	Warmup     int
 	Spans      string
 	Timeout    time.Duration
 	Keep       string
+	Resume     string
 	Seed       uint64
 	NoVerify   bool
 	Device     string
@@ -69,6 +72,7 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 	opts.Plans.AddFlags(cmd)
 	cli.FormatFlag(cmd, &opts.Format)
 	f := cmd.Flags()
+	f.StringVar(&opts.HTML, "html", "", "write a page for people to `FILE`: the speedups beside the analysis of the traces; see mixdown help report")
 	f.IntVar(&opts.Iterations, "iters", 10, "timed iterations of every plan")
 	f.IntVar(&opts.Warmup, "warmup", 2, "untimed iterations of every plan before them")
 	f.StringVar(&opts.Spans, "spans", "sleep", "how computation is replaced: sleep, or spin on a core")
@@ -76,6 +80,7 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 	f.StringVar(&opts.Keep, "keep", "", "`DIR` to keep the run's files in: plan, per-rank results, output of the workers")
 	f.StringVar(&opts.Device, "device", Auto, "where buffers are and computation runs: host, cuda or auto")
 	f.Float64Var(&opts.SMShare, "sm-share", 1, "with --device cuda: share of the SMs that computation keeps busy")
+	f.StringVar(&opts.Resume, "resume", "", "`DIR` of a run that was kept and did not finish: its complete iterations count, if plans, settings and libraries are the same")
 	f.Uint64Var(&opts.Seed, "seed", 1, "of the order in which plans take turns")
 	f.BoolVar(&opts.NoVerify, "no-verify", false, "skip the data check; results then say that they are not verified")
 	return cmd
@@ -103,6 +108,11 @@ func Run(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
+	if opts.HTML != "" {
+		if err := e.page(ctx); err != nil {
+			return fmt.Errorf("--html %s: %w", opts.HTML, err)
+		}
+	}
 	if !opts.NoVerify && !e.report.Verified() {
 		return fmt.Errorf("%w: data differ: %s", launch.ErrFailed, e.wrong())
 	}
@@ -123,6 +133,11 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: --sm-share %v: expected more than 0, up to 1", cli.ErrUsage, o.SMShare)
 	case o.Timeout <= 0:
 		return fmt.Errorf("%w: --timeout %v: expected a positive time", cli.ErrUsage, o.Timeout)
+	}
+	if o.HTML != "" {
+		if err := export.CheckFile(o.HTML); err != nil {
+			return fmt.Errorf("%w: --html %s: %w", cli.ErrUsage, o.HTML, err)
+		}
 	}
 	return cli.CheckFormat(o.Format)
 }

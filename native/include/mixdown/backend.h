@@ -15,14 +15,16 @@
 //  - ranks are positions: in the job for Backend, in the group for Communicator;
 //  - counts are elements of the dtype given beside them, never bytes, and may be
 //    more than an int holds;
-//  - buffers are host memory, hold at least the elements that the call reads or
+//  - buffers are host memory (of a stream-ordered backend device memory, see
+//    Backend::stream_ordered), hold at least the elements that the call reads or
 //    writes, and may be null when that is none of them;
 //  - input and output do not overlap, but for the forms in place: all_reduce,
 //    reduce and all_to_all(v) with out == in; all_gather(v) and gather(v) with
 //    `in` this rank's block of `out`; reduce_scatter(v) and scatter(v) with `out`
 //    this rank's block of `in`. All members then call in place (of rooted
 //    operations the root alone);
-//  - every call blocks until this rank's part is done and its output readable;
+//  - every call blocks until this rank's part is done and its output readable
+//    (of a stream-ordered backend it only queues);
 //  - errors are thrown as std::exception, with a message for people. After an
 //    error the process ends, so a backend needs no clean-up of half-done calls.
 #pragma once
@@ -32,13 +34,14 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace mixdown {
 
 /// Version of this header. A module built against another one is refused.
-inline constexpr uint32_t kBackendAbi = 2;
+inline constexpr uint32_t kBackendAbi = 3;
 
 /// Element type. The numbers are those of the plan's protobuf, which has more:
 /// the worker sends bool and 8-bit floats as kUInt8 and complex numbers as pairs.
@@ -146,10 +149,18 @@ class Communicator {
   /// they are.
   virtual void batch(const Transfer* transfers, size_t n, DType dtype) = 0;
 
+  /// Of a stream-ordered backend: calls from now on are queued on this stream (a
+  /// CUstream) in the order in which they are made. All calls come from one thread.
+  virtual void use_stream(void* /*stream*/) {}
+
   /// Called once, before anything else, on all members: announces the largest
   /// `bytes` of input or output that a collective of this member will have, so that
   /// work space need not be allocated later.
   virtual void reserve(int64_t bytes) { scratch(bytes < kReserved ? bytes : kReserved); }
+
+  /// Called after `reserve`: the largest input, in bytes, of an all_to_all(v) in
+  /// place, all those of one coalesced operation together.
+  virtual void reserve_in_place(int64_t /*bytes*/) {}
 
   /// The collectives between these two calls are one coalesced operation: a
   /// library that can launch several at once may hold them back until
@@ -265,7 +276,8 @@ struct Support {
   const char* how;   ///< what a composed one is composed of, "" for a native one
 };
 
-/// A communication library, one for each process.
+/// A communication library. A process has one instance for each combination of
+/// settings that its plans use.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -285,6 +297,20 @@ class Backend {
   /// The operations that its communicators override. All others are composed of
   /// `batch`. Works before init.
   virtual std::vector<Support> support() const = 0;
+
+  /// Whether the library queues its operations on a GPU's streams. Its buffers are
+  /// then device memory, calls return before anything is done, and batch is never
+  /// called by several threads. Such a backend overrides every operation: what is
+  /// composed here works on host memory. The worker has made the context of its GPU
+  /// current in all threads that call it.
+  virtual bool stream_ordered() const { return false; }
+
+  /// What follows the colon in a plan's "nccl:ring/ll128": settings of all
+  /// communicators of this instance. Called at most once, before init. Throws when
+  /// there are no such settings.
+  virtual void configure(const std::string& settings) {
+    throw std::runtime_error("backend " + name() + " has no settings, \"" + settings + "\" can't be applied");
+  }
 
   /// Connects to the job. Called once, on all workers.
   virtual void init(const World& world) = 0;

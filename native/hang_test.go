@@ -1,0 +1,172 @@
+// The deadlock check against execution on a GPU that runs one kernel at a time:
+// plans that it accepts end there, of those that it refuses for what they share a
+// GPU (E4) some hang.
+package native_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"mixdown/replay/mix"
+	"mixdown/replay/plan/planpb"
+)
+
+// randomWorkload is a few operations that all ranks take part in in one order, but
+// on streams that each rank chooses, with a dependency here and there.
+func randomWorkload(rng *rand.Rand, size int) *planpb.Workload {
+	const streams = 3
+	b := newBuilder(size, streams, "")
+	groups := []int{0}
+	for range 2 {
+		var members []int
+		for _, r := range rng.Perm(size) {
+			if rng.IntN(3) > 0 {
+				members = append(members, r)
+			}
+		}
+		if len(members) > 1 {
+			groups = append(groups, b.group(members...))
+		}
+	}
+	for range 2 + rng.IntN(5) {
+		// It is made on stream 0, then its tasks move.
+		first := make([]int, size)
+		for r := range size {
+			first[r] = len(b.w.Programs[r].Tasks)
+		}
+		b.backend = []string{"nccl", "nccl", "gloo"}[rng.IntN(3)]
+		switch from := rng.IntN(size); rng.IntN(4) {
+		case 0:
+			b.sendRecv(0, from, (from+1+rng.IntN(size-1))%size, f32, 64, 0)
+		case 1:
+			b.ring(groups[rng.IntN(len(groups))], f32, 64, 0)
+		default:
+			b.collective(opAR, f32, plus, groups[rng.IntN(len(groups))], 0, 64, 0)
+		}
+		for r, p := range b.w.Programs {
+			for _, task := range p.Tasks[first[r]:] {
+				task.Stream = int32(rng.IntN(streams))
+				for task.Id > 0 && rng.IntN(2) == 0 {
+					task.Deps = append(task.Deps, int32(rng.IntN(int(task.Id))))
+				}
+			}
+		}
+	}
+	return b.w
+}
+
+// sorted makes random plans until there are so many that the check accepts, and so
+// many that it refuses by E4 alone.
+func sorted(t *testing.T, rng *rand.Rand, size, accepted, refused int) (good, bad []*planpb.Workload) {
+	for range 100_000 {
+		if len(good) == accepted && len(bad) == refused {
+			return good, bad
+		}
+		w := randomWorkload(rng, size)
+		report := mix.Inspect(&planpb.Plan{Workload: w}, mix.CheckOptions{})
+		switch {
+		case len(report.Errors) == 0 && len(good) < accepted:
+			good = append(good, w)
+		case len(report.Errors) == 1 && report.Errors[0].Code == "E4" && len(bad) < refused:
+			bad = append(bad, w)
+		}
+	}
+	t.Fatalf("only %d plans are accepted and %d refused by E4", len(good), len(bad))
+	return nil, nil
+}
+
+// oneKernel is a GPU that runs one kernel at a time, in an order that the kernels
+// that are ready draw lots for.
+func oneKernel(t *testing.T, seed uint64, jitter time.Duration) []string {
+	return gpu(t, "MIXDOWN_FAKE_SLOTS=1", fmt.Sprint("MIXDOWN_FAKE_SEED=", seed), fmt.Sprint("MIXDOWN_FAKE_JITTER_US=", jitter.Microseconds()))
+}
+
+func TestAcceptedPlansEnd(t *testing.T) {
+	need(t, filepath.Dir(worker(t)), "gloo")
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, size := range []int{2, 3, 4} {
+		t.Run(fmt.Sprint(size, " ranks"), func(t *testing.T) {
+			plans, _ := sorted(t, rng, size, 60, 0)
+			e := onGPU(plans...)
+			e.Settings.Warmup, e.Settings.Iterations = 0, 3
+			start(t, e, launch{env: oneKernel(t, uint64(size), 500*time.Microsecond)}).done(t, e)
+			t.Logf("%d plans ended %d times each", len(plans), e.Settings.Iterations+1)
+		})
+	}
+}
+
+// patience is for how long no task may end until a run counts as hung.
+const patience = 2 * time.Second
+
+func TestRefusedPlansHang(t *testing.T) {
+	need(t, filepath.Dir(worker(t)), "gloo")
+	rng := rand.New(rand.NewPCG(7, 8))
+	hung, ended := 0, 0
+	var lock sync.Mutex
+	t.Run("plans", func(t *testing.T) {
+		for _, size := range []int{2, 3} {
+			_, plans := sorted(t, rng, size, 0, 16)
+			for i, w := range plans {
+				t.Run(fmt.Sprintf("%d ranks, plan %d", size, i), func(t *testing.T) {
+					t.Parallel()
+					e := onGPU(w)
+					e.Settings.Warmup, e.Settings.Iterations, e.Settings.Verify = 0, 30, false
+					j := start(t, e, launch{env: oneKernel(t, uint64(i), 2*time.Millisecond)})
+					over := make(chan struct{})
+					go func() {
+						j.wait()
+						close(over)
+					}()
+					stuck := j.stuck(t, over)
+					if stuck {
+						j.stop(t)
+						<-over
+					}
+					for r, code := range j.codes {
+						if want := map[bool]int{true: 3, false: 0}[stuck]; code != want {
+							t.Errorf("worker %d ended with %d, want %d:\n%s%s", r, code, want, j.messages(t), j.out.String())
+						}
+					}
+					lock.Lock()
+					defer lock.Unlock()
+					if stuck {
+						hung++
+					} else {
+						ended++
+					}
+				})
+			}
+		}
+	})
+	t.Logf("of %d plans that are refused for sharing a GPU %d hung", hung+ended, hung)
+	if hung < 5 {
+		t.Errorf("only %d of %d hung: the emulated GPU shows nothing", hung, hung+ended)
+	}
+}
+
+// stuck waits until the job is over, which gives false, or no task ends any more.
+func (j *job) stuck(t *testing.T, over <-chan struct{}) bool {
+	var sign uint64
+	last := time.Now()
+	for {
+		select {
+		case <-over:
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+		var now uint64
+		for r := range j.size {
+			s := j.slot(t, r)
+			now += s.ended + uint64(s.state)<<32
+		}
+		if now != sign {
+			sign, last = now, time.Now()
+		} else if time.Since(last) > patience {
+			return true
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// GPU is what the worker finds through the CUDA driver.
+type GPU struct {
+	Count    int    `json:"count"`
+	Name     string `json:"name"`   // of the first
+	Driver   string `json:"driver"` // version of its interface
+	Emulated bool   `json:"emulated,omitempty"`
+}
+
+// ErrEmulated: a GPU of the tests ran what a real one was meant to run.
+var ErrEmulated = fmt.Errorf("%w: the GPU is emulated: its times mean nothing", ErrUnavailable)
+
+// emulationAllowed is the variable that lets tests of mixdown itself see results
+// of an emulated GPU.
+const emulationAllowed = "MIXDOWN_TEST_EMULATED"
+
+// GPU asks for the GPUs of this machine; ErrUnavailable says why there are none.
+func (w Worker) GPU(ctx context.Context) (GPU, error) {
+	var g GPU
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.Path, "--probe-device", OnCUDA)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		text := strings.TrimSpace(strings.TrimPrefix(stderr.String(), "mixdown-worker: "))
+		if text == "" {
+			text = err.Error()
+		}
+		return g, fmt.Errorf("%w: %s", ErrUnavailable, firstLine(text))
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &g); err != nil {
+		return g, fmt.Errorf("%w: the worker's answer %q: %w", ErrUnavailable, firstLine(stdout.String()), err)
+	}
+	if err := refuseEmulated(g.Emulated); err != nil {
+		return g, err
+	}
+	return g, nil
+}
+
+func refuseEmulated(emulated bool) error {
+	if emulated && os.Getenv(emulationAllowed) == "" {
+		return ErrEmulated
+	}
+	return nil
+}
