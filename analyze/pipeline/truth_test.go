@@ -105,7 +105,7 @@ const (
 // TestTruth holds every set of pipeline traces against what its program recorded.
 func TestTruth(t *testing.T) {
 	var dirs []string
-	for _, glob := range []string{"pipeline_*", "deepspeed_pipe_*"} {
+	for _, glob := range []string{"pipeline_*rank", "pipeline_sched_*", "deepspeed_pipe_*"} {
 		found, err := filepath.Glob(filepath.Join(testdata, glob))
 		if err != nil {
 			t.Fatal(err)

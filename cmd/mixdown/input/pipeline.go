@@ -1,7 +1,6 @@
 package input
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -29,34 +28,31 @@ func (o *Options) Pipelines(job *Job, streams *cli.Streams) (*pipeline.Result, e
 
 func (o *Options) findPipelines(job *Job, streams *cli.Streams) (*pipeline.Result, error) {
 	if run := job.Run; len(run.Ranks) == 1 && len(run.Ranks[0].Operations) == 0 {
-		found, err := o.megatron(streams)
-		if err != nil || found != nil {
-			return found, err
+		if found := o.megatron(streams); found != nil {
+			return found, nil
 		}
 	}
 	return pipeline.Find(job.Run, job.Match, pipeline.Options{Clocks: job.Clocks})
 }
 
-// megatron reads the input as a merged trace, nil when it is none.
-func (o *Options) megatron(streams *cli.Streams) (*pipeline.Result, error) {
+// megatron reads the input as a merged trace, nil when it is none: whatever it is
+// instead was read already.
+func (o *Options) megatron(streams *cli.Streams) *pipeline.Result {
 	files, _, err := o.Traces(streams)
 	if err != nil || len(files) != 1 || files[0].Name == "-" {
-		return nil, nil // a dataset, or what can't be read twice
+		return nil // a dataset, or what can't be read twice
 	}
 	r, err := files[0].Open()
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", files[0].Name, err)
+		return nil
 	}
 	defer r.Close()
 	limits := chrome.Options{MaxDepth: o.MaxDepth, MaxEvents: o.MaxEvents, MaxEventBytes: o.MaxEventBytes}
 	read, err := megatron.Read(r, files[0].Name, megatron.Options{Limits: limits})
-	if errors.Is(err, megatron.ErrNoPipeline) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	return pipeline.FromMegatron(read), nil
+	return pipeline.FromMegatron(read)
 }
 
 // NameSchedule says what the order of a step is called.
