@@ -57,9 +57,12 @@ class MpiBackend final : public Backend {
 
   void init(const World& world) override {
     int granted = MPI_THREAD_SINGLE;
-    mpi_check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted), "MPI_Init_thread");
-    if (granted < MPI_THREAD_MULTIPLE) {
-      throw std::runtime_error(name() + ": the library does not grant MPI_THREAD_MULTIPLE; use a build that does");
+    const int needed = world.threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
+    mpi_check(MPI_Init_thread(nullptr, nullptr, needed, &granted), "MPI_Init_thread");
+    if (granted < needed) {
+      throw std::runtime_error(name() + ": the library does not grant " +
+                               (world.threads ? "MPI_THREAD_MULTIPLE" : "MPI_THREAD_SERIALIZED") +
+                               "; use a build that does");
     }
     mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     mpi_check(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");

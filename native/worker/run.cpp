@@ -48,6 +48,7 @@ class Worker {
   void record(int plan, int iteration);
   std::vector<pb::BackendInfo> load_backends();
   void bind_all();
+  bool several_streams_communicate() const;
   void make_executor();
 
   const Arguments& arguments_;
@@ -154,6 +155,24 @@ void Worker::make_executor() {
                                                device_buffers_, programs_, options);
 }
 
+// Libraries pay for being ready for several threads: they need not be where the
+// communication of every plan is on one stream.
+bool Worker::several_streams_communicate() const {
+  for (const Program& program : programs_) {
+    int communicating = 0;
+    for (const std::vector<int>& stream : program.streams) {
+      for (int step : stream) {
+        if (program.steps[step].operation >= 0) {
+          ++communicating;
+          break;
+        }
+      }
+    }
+    if (communicating > 1) return true;
+  }
+  return false;
+}
+
 void Worker::connect_all() {
   control_.set_state(WorkerState::kConnecting, 0, 0);
   const std::vector<pb::BackendInfo> infos = load_backends();
@@ -165,6 +184,7 @@ void Worker::connect_all() {
   world.interface = arguments_.interface;
   world.arithmetic = &host_arithmetic();
   world.rendezvous = arguments_.out + "/rendezvous";
+  world.threads = gpu_ != nullptr || several_streams_communicate();
   if (world.rank == 0) {
     // What an earlier run in this folder left would lead into nowhere. The others
     // wait for this: connecting begins with a barrier.

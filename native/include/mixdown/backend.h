@@ -267,6 +267,7 @@ struct World {
   std::string rendezvous;   ///< an empty folder that all workers share, for backends without a launcher of their own
   std::string interface;    ///< network interface to use, "" for the backend's choice (loopback where it has none)
   const Arithmetic* arithmetic = nullptr;  ///< lives as long as the process
+  bool threads = true;      ///< several threads may call the library at once; else one at a time
 };
 
 /// How a backend does one operation.
