@@ -2,7 +2,6 @@ package gate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -79,10 +78,10 @@ func (l Labels) patterns() []Label {
 
 // glob matches a whole name: * is any run of characters, ? one.
 func glob(pattern, name string) bool {
-	p, n := []rune(pattern), []rune(name)
+	n := []rune(name)
 	reach := make([]bool, len(n)+1) // pattern so far matches name[:i]
 	reach[0] = true
-	for _, c := range p {
+	for _, c := range pattern {
 		next := make([]bool, len(n)+1)
 		for i, ok := range reach {
 			switch {
@@ -154,10 +153,4 @@ func labelNames() string {
 		names = append(names, string(l))
 	}
 	return strings.Join(names, ", ")
-}
-
-// distinct are the different values, in order.
-func distinct(values []string) []string {
-	slices.Sort(values)
-	return slices.Compact(values)
 }

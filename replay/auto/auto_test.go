@@ -125,6 +125,28 @@ func TestGainWithinNoise(t *testing.T) {
 	}
 }
 
+// A process can load one MPI: the mix has one, whatever each is best at.
+func TestExclusiveBackends(t *testing.T) {
+	costs := table{
+		"gloo":    {comm.AllReduce: {9000, 0}, comm.AllToAll: {9000, 0}},
+		"openmpi": {comm.AllReduce: {100, 0}, comm.AllToAll: {5000, 0}},
+		"mpich":   {comm.AllReduce: {4000, 0}, comm.AllToAll: {100, 0}},
+	}
+	opts := auto.Options{Backends: []string{"gloo", "openmpi", "mpich"}, Traced: "gloo", Exclusive: []string{"openmpi", "mpich"}}
+	c := choose(t, job(2, reduce(8), exchange(8)), costs, opts)
+	if c.Mix.Text != "*=mpich" || len(c.Singles) != 3 {
+		t.Errorf("mix %s, singles %v", c.Mix.Text, c.Singles)
+	}
+	opts.Exclusive = nil
+	if c, err := auto.Choose(job(2, reduce(8), exchange(8)), costs, opts); err != nil || len(c.Mix.Backends()) != 2 {
+		t.Errorf("without the limit: %v, %v", c.Mix.Text, err)
+	}
+	opts.Exclusive, opts.Traced = []string{"openmpi", "mpich"}, "openmpi"
+	if c := choose(t, job(2, reduce(8), exchange(8)), costs, opts); c.Mix.Text != "*=openmpi" {
+		t.Errorf("a job on one MPI stays with it: %s", c.Mix.Text)
+	}
+}
+
 // Only what is known is chosen, and what is not is said.
 func TestCostsThatAreMissing(t *testing.T) {
 	w := job(2, reduce(8), exchange(8))

@@ -28,8 +28,11 @@ type Costs interface {
 // Options of choosing. The zero value is ready but for Backends.
 type Options struct {
 	Backends []string // to choose from
-	Traced   string   // what the job runs on, or what stands in for it
-	Nodes    int      // of the job, 0 when not known
+	// Exclusive are backends of which a job can have one only, as a process can load
+	// one MPI.
+	Exclusive []string
+	Traced    string // what the job runs on, or what stands in for it
+	Nodes     int    // of the job, 0 when not known
 	// Noise is the least share of the step that a change must gain; 0 means 3 %.
 	Noise float64
 	// MaxPlayed is up to how many tasks the whole step is played for every choice;
@@ -68,8 +71,62 @@ type class struct {
 	ranks int // of the largest group
 }
 
-// Choose chooses a mix for a workload.
+// Choose chooses a mix for a workload: of the exclusive backends with each alone,
+// and of these choices the fastest.
 func Choose(w *planpb.Workload, costs Costs, opts Options) (*Choice, error) {
+	var best *Choice
+	var first error
+	for _, set := range opts.sets() {
+		opts.Backends = set
+		c, err := chooseFrom(w, costs, opts)
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		if best != nil {
+			for backend, step := range best.Singles {
+				c.Singles[backend] = step
+			}
+			if c.Step >= best.Step {
+				best.Singles = c.Singles
+				continue
+			}
+		}
+		best = c
+	}
+	if best == nil {
+		return nil, first
+	}
+	return best, nil
+}
+
+// sets are the sets of backends that a job can have.
+func (o *Options) sets() [][]string {
+	var free, exclusive []string
+	for _, b := range slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(o.Backends), o.Traced)))) {
+		if slices.Contains(o.Exclusive, b) {
+			exclusive = append(exclusive, b)
+		} else {
+			free = append(free, b)
+		}
+	}
+	if slices.Contains(o.Exclusive, o.Traced) {
+		exclusive = []string{o.Traced}
+	}
+	if len(exclusive) < 2 {
+		return [][]string{append(free, exclusive...)}
+	}
+	var sets [][]string
+	for _, b := range exclusive {
+		sets = append(sets, append(slices.Clone(free), b))
+	}
+	return sets
+}
+
+// chooseFrom chooses among backends that go together.
+func chooseFrom(w *planpb.Workload, costs Costs, opts Options) (*Choice, error) {
 	c := newChooser(w, costs, opts)
 	choice := &Choice{Singles: map[string]int64{}, Played: c.played}
 	var best map[classKey]string

@@ -41,6 +41,11 @@ func (o *Options) choose(p *Plans, table *tune.Table, canRun func(string) error)
 		}
 	}
 	opts := auto.Options{Backends: backends, Traced: p.Stand, Nodes: o.Nodes, Noise: minNoise}
+	for _, c := range mix.Known().Backends {
+		if c.Family == "mpi" {
+			opts.Exclusive = append(opts.Exclusive, c.Name)
+		}
+	}
 	if len(spreads) > 0 {
 		slices.Sort(spreads)
 		opts.Noise = max(minNoise, 3*spreads[len(spreads)/2])
