@@ -28,11 +28,13 @@ build-native:
 		-DMIXDOWN_TESTING=ON >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) >>$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 
-# The main job on the traces in testdata: analyse, replay, print the speedups.
+# The main job on the traces in testdata: analyse, replay with other backends and
+# in another pipeline order, print the speedups.
 demo: build
 	$(BIN)/mixdown backends
 	$(BIN)/mixdown analyze 'testdata/dp_moe_4rank/rank*.gz'
 	$(BIN)/mixdown replay 'testdata/dp_moe_4rank/rank*.gz' --iters 10 --mix '*=openmpi' --mix 'all_to_all=openmpi,all_to_allv=openmpi,*=gloo'
+	$(BIN)/mixdown replay 'testdata/pipeline_1f1b_4rank/rank*.gz' --iters 10 --schedule breadth-first:loops=2
 
 # The notebooks of examples/ and other people's readers of what we write run after
 # the tests, where Python and PyPI are there.
