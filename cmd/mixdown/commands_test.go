@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"mixdown/replay/launch"
 )
 
 // jsonCommand compares a value in JSON output: json FILE PATH VALUE. A path is
@@ -176,15 +178,13 @@ func killWorker(ts *testscript.TestScript, neg bool, args []string) {
 	finish(ts, cmd, stdout, stderr, args[3])
 }
 
-// runningWorker waits until all workers write results, and returns the process
-// of one rank; 0 when that takes more than a minute.
+// runningWorker waits until all workers have completed a timed iteration, and
+// returns the process of one rank; 0 when that takes more than a minute.
 func runningWorker(dir, rank string, want int) int {
 	deadline := time.Now().Add(60 * time.Second)
 	for time.Now().Before(deadline) {
 		pids, ranks := workers(dir)
-		results, _ := filepath.Glob(filepath.Join(dir, "run-*", "result.*.pb"))
-		if len(pids) >= want && len(results) == want {
-			time.Sleep(500 * time.Millisecond) // into the iterations
+		if len(pids) >= want && iterating(dir) {
 			if i := slices.Index(ranks, rank); i >= 0 {
 				return pids[i]
 			}
@@ -192,6 +192,18 @@ func runningWorker(dir, rank string, want int) int {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return 0
+}
+
+// iterating says whether the run below a folder has written a complete iteration.
+func iterating(dir string) bool {
+	runs, _ := filepath.Glob(filepath.Join(dir, "run-*"))
+	for _, run := range runs {
+		kept, err := launch.ReadKept(run)
+		if err == nil && len(kept.Plans) > 0 && len(kept.Plans[0].Iterations) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // noWorkers fails when a worker of the run is still there: noworkers DIR.
