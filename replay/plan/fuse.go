@@ -148,7 +148,7 @@ func (f *fusing) drop() {
 		}
 		f.reorder(program, became)
 	}
-	f.renumber()
+	renumber(f.w)
 }
 
 // reorder writes the tasks of a program again, each after what it depends on: what
@@ -195,6 +195,3 @@ func (f *fusing) reorder(program *planpb.Program, became []int32) {
 	}
 	program.Tasks = tasks
 }
-
-// renumber counts the collectives of each group from 0 again.
-func (f *fusing) renumber() { (&workload{pb: f.w}).renumber() }

@@ -19,7 +19,7 @@ type reduction struct {
 
 // takeReductions takes the data-parallel collectives out of what comes after the
 // tasks, where they are to run early.
-func (o *ordering) takeReductions() error {
+func (o *ordering) takeReductions() {
 	o.reduce = make([]*reduction, len(o.p.Ranks))
 	inside := 0
 	for i := range o.step.Reductions {
@@ -54,11 +54,10 @@ func (o *ordering) takeReductions() error {
 		o.w.diags.Addf("communication-inside-task", diagnostic.NoRank, diagnostic.NoOffset,
 			"%d collectives within tasks of the pipeline are a part of the tasks' time in the other order and are not run", inside)
 	}
-	return nil
 }
 
 // program builds the program of a place.
-func (o *ordering) program(place int) (*builder, error) {
+func (o *ordering) program(place int) *builder {
 	r := o.p.Index[place]
 	b := newBuilder()
 	tasks := o.step.Tasks[place]
@@ -87,7 +86,7 @@ func (o *ordering) program(place int) (*builder, error) {
 	last := tasks[len(tasks)-1].End
 	b.wait(hostStream, at+1, open...)
 	o.w.section(b, r, window{last, max(o.step.End[place], last)}, o.skip)
-	return b, nil
+	return b
 }
 
 // ready is when a place could have run its first task in the trace: from then on

@@ -62,17 +62,13 @@ func Reorder(run *trace.Run, match *collective.Matching, opts Options, to Reorde
 			return nil, w.diags, err
 		}
 		for place, r := range p.Index {
-			b, err := o.program(place)
-			if err != nil {
-				return nil, w.diags, err
-			}
-			if programs[r], err = b.program(run.Ranks[r].Rank, offsets[r]); err != nil {
+			if programs[r], err = o.program(place).program(run.Ranks[r].Rank, offsets[r]); err != nil {
 				return nil, w.diags, err
 			}
 		}
 	}
 	w.pb.Programs = programs
-	w.renumber()
+	renumber(w.pb)
 	w.pb.TraceStepNs = w.traceStep()
 	return w.pb, w.diags, nil
 }
@@ -82,21 +78,21 @@ func Reorder(run *trace.Run, match *collective.Matching, opts Options, to Reorde
 const partBits = 16
 
 // renumber counts the collectives of each group from 0 again, in their order.
-func (w *workload) renumber() {
+func renumber(w *planpb.Workload) {
 	seqs := map[int32][]int64{}
-	w.eachCollective(func(c *planpb.Communication) { seqs[c.Group] = append(seqs[c.Group], c.Seq) })
+	eachCollective(w, func(c *planpb.Communication) { seqs[c.Group] = append(seqs[c.Group], c.Seq) })
 	for g := range seqs {
 		slices.Sort(seqs[g])
 		seqs[g] = slices.Compact(seqs[g])
 	}
-	w.eachCollective(func(c *planpb.Communication) {
+	eachCollective(w, func(c *planpb.Communication) {
 		n, _ := slices.BinarySearch(seqs[c.Group], c.Seq)
 		c.Seq = int64(n)
 	})
 }
 
-func (w *workload) eachCollective(do func(*planpb.Communication)) {
-	for _, program := range w.pb.Programs {
+func eachCollective(w *planpb.Workload, do func(*planpb.Communication)) {
+	for _, program := range w.Programs {
 		for _, t := range program.Tasks {
 			if c := t.GetCommunication(); c != nil && !Op(c).IsP2P() {
 				do(c)
@@ -203,7 +199,8 @@ func (o *ordering) prepare() error {
 			o.by[task(a)] = m
 		}
 	}
-	return o.takeReductions()
+	o.takeReductions()
+	return nil
 }
 
 // task names the work of an action: both forms of a backward make the same

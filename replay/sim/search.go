@@ -123,10 +123,6 @@ func (m *Model) Candidate(spec schedule.Spec, v *sharding.Variant, shape Shape) 
 	if err != nil {
 		return Candidate{}, err
 	}
-	held, err := m.recordedHeld()
-	if err != nil {
-		return Candidate{}, err
-	}
 	if !trains(order) {
 		return Candidate{}, fmt.Errorf("%w: %s does not train", schedule.ErrSpec, spec.Name)
 	}
@@ -154,7 +150,7 @@ func (m *Model) Candidate(spec schedule.Spec, v *sharding.Variant, shape Shape) 
 	if err != nil {
 		return Candidate{}, err
 	}
-	return Candidate{Prediction: p, Sharding: counts, Held: slices.Max(p.Held) * scale / held}, nil
+	return Candidate{Prediction: p, Sharding: counts, Held: slices.Max(p.Held) * scale / float64(slices.Max(m.order.PeakChunks()))}, nil
 }
 
 // orderOf is the order of a spec, the recorded one if it asks for that.
@@ -163,16 +159,6 @@ func (m *Model) orderOf(spec schedule.Spec) (schedule.Order, error) {
 		return m.order, nil
 	}
 	return spec.Order()
-}
-
-// recordedHeld is the most that a place held when it was recorded, in chunks of
-// the recorded size.
-func (m *Model) recordedHeld() (float64, error) {
-	line, err := schedule.Evaluate(m.order, schedule.DefaultCosts())
-	if err != nil {
-		return 0, err
-	}
-	return float64(slices.Max(line.PeakChunks())), nil
 }
 
 // trains says whether an order has backwards.
