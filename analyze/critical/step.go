@@ -57,7 +57,7 @@ func Build(run *trace.Run, match *collective.Matching, opts Options) (*Graph, *d
 
 // chooseStep sets the step's name and every rank's window.
 func (g *Graph) chooseStep(want string) error {
-	steps := commonSteps(g.run)
+	steps := g.run.CommonSteps()
 	if want == "all" || want == "" && len(steps) == 0 {
 		for _, rank := range g.run.Ranks {
 			g.windows = append(g.windows, extent(rank))
@@ -66,51 +66,26 @@ func (g *Graph) chooseStep(want string) error {
 	}
 	pick := -1
 	if want == "" {
-		slices.SortStableFunc(steps, func(a, b stepOfAll) int { return cmp.Compare(a.longest, b.longest) })
+		slices.SortStableFunc(steps, func(a, b trace.CommonStep) int { return cmp.Compare(a.Longest, b.Longest) })
 		pick = (len(steps) - 1) / 2
 	} else {
-		pick = slices.IndexFunc(steps, func(s stepOfAll) bool { return s.name == want || strconv.Itoa(s.number) == want })
+		pick = slices.IndexFunc(steps, func(s trace.CommonStep) bool { return s.Name == want || strconv.Itoa(s.Number) == want })
 	}
 	if pick < 0 {
 		var names []string
 		for _, s := range steps {
-			names = append(names, strconv.Itoa(s.number))
+			names = append(names, strconv.Itoa(s.Number))
 		}
 		if names == nil {
 			return fmt.Errorf("%w: %q: the traces mark no step that every rank has", ErrNoStep, want)
 		}
 		return fmt.Errorf("%w: %q: every rank has %s", ErrNoStep, want, strings.Join(names, ", "))
 	}
-	g.step, g.windows = steps[pick].name, steps[pick].windows
-	return nil
-}
-
-// stepOfAll is a step that every rank has.
-type stepOfAll struct {
-	name    string
-	number  int
-	longest int64 // ns, on the slowest rank
-	windows []Window
-}
-
-func commonSteps(run *trace.Run) []stepOfAll {
-	index := map[string]int{}
-	var all []stepOfAll
-	for r, rank := range run.Ranks {
-		for _, s := range rank.Steps {
-			i, known := index[s.Name]
-			if !known {
-				i = len(all)
-				index[s.Name] = i
-				all = append(all, stepOfAll{name: s.Name, number: s.Number})
-			}
-			if len(all[i].windows) == r { // a name that comes twice on a rank counts once
-				all[i].windows = append(all[i].windows, Window{s.Start, s.End})
-				all[i].longest = max(all[i].longest, s.End-s.Start)
-			}
-		}
+	g.step = steps[pick].Name
+	for _, s := range steps[pick].Ranks {
+		g.windows = append(g.windows, Window{s.Start, s.End})
 	}
-	return slices.DeleteFunc(all, func(s stepOfAll) bool { return len(s.windows) < len(run.Ranks) })
+	return nil
 }
 
 // extent is from the first to the last event of a rank that takes time.

@@ -22,20 +22,20 @@ type window struct{ start, end int64 }
 // neither a warm-up nor an outlier is replayed; "all" takes the whole trace, as
 // do traces without steps. It returns the step's name, "" for the whole trace.
 func chooseStep(run *trace.Run, name string) (string, []window, error) {
-	common := commonSteps(run)
+	common := run.CommonSteps()
 	switch {
 	case name == "all" || name == "" && len(common) == 0:
 		return "", wholeTrace(run), nil
 	case name == "":
-		slices.SortStableFunc(common, func(a, b commonStep) int { return cmp.Compare(a.dur, b.dur) })
-		return windowsOf(run, common[(len(common)-1)/2].name)
+		slices.SortStableFunc(common, func(a, b trace.CommonStep) int { return cmp.Compare(a.Longest, b.Longest) })
+		return windowsOf(common[(len(common)-1)/2])
 	}
 	var names []string
 	for _, s := range common {
-		if s.name == name || strconv.Itoa(s.number) == name {
-			return windowsOf(run, s.name)
+		if s.Name == name || strconv.Itoa(s.Number) == name {
+			return windowsOf(s)
 		}
-		names = append(names, strconv.Itoa(s.number))
+		names = append(names, strconv.Itoa(s.Number))
 	}
 	if len(names) == 0 {
 		return "", nil, fmt.Errorf("%w: %q: the traces mark no steps, use --step all", ErrNoStep, name)
@@ -44,43 +44,12 @@ func chooseStep(run *trace.Run, name string) (string, []window, error) {
 	return "", nil, fmt.Errorf("%w: %q: every rank has %s", ErrNoStep, name, strings.Join(names, ", "))
 }
 
-type commonStep struct {
-	name   string
-	number int
-	dur    int64 // of the slowest rank
-	ranks  int
-}
-
-// commonSteps lists the steps that every rank has, in order.
-func commonSteps(run *trace.Run) []commonStep {
-	index := map[string]int{}
-	var all []commonStep
-	for _, rank := range run.Ranks {
-		for _, s := range rank.Steps {
-			i, ok := index[s.Name]
-			if !ok {
-				i = len(all)
-				index[s.Name] = i
-				all = append(all, commonStep{name: s.Name, number: s.Number})
-			}
-			all[i].ranks++
-			all[i].dur = max(all[i].dur, s.End-s.Start)
-		}
+func windowsOf(s trace.CommonStep) (string, []window, error) {
+	var windows []window
+	for _, of := range s.Ranks {
+		windows = append(windows, window{of.Start, of.End})
 	}
-	return slices.DeleteFunc(all, func(s commonStep) bool { return s.ranks < len(run.Ranks) })
-}
-
-func windowsOf(run *trace.Run, name string) (string, []window, error) {
-	windows := make([]window, len(run.Ranks))
-	for r, rank := range run.Ranks {
-		for _, s := range rank.Steps {
-			if s.Name == name {
-				windows[r] = window{s.Start, s.End}
-				break
-			}
-		}
-	}
-	return name, windows, nil
+	return s.Name, windows, nil
 }
 
 // wholeTrace is from the first to the last event of each rank that costs time.
