@@ -83,55 +83,52 @@ func (f *finding) followChain(c chain) {
 	f.res.Pipelines = append(f.res.Pipelines, f.finish(m))
 }
 
-// follow finds the tasks of a rank from its messages. A task starts when its input
-// was there and ends when its result is sent; where one of the two is missing, in
-// the first and the last stage, what ran between this message and the next is it.
+// follow finds the tasks of a rank from its messages.
 func (v *view) follow(l *line, n int, backward bool, on span, place int) ([]work, bool) {
-	var works []work
-	for i := range n {
-		w := work{key: key{Forward, place, i}, exact: true}
-		var ok bool
-		if l.first {
-			w.sends = l.activated[i]
-			w.window, ok = v.before(w.sends[0].call, on, false)
-		} else {
-			w.recvs = l.activations[i]
-			limit := int64(noLimit)
-			if !l.last {
-				w.sends = l.activated[i]
-				limit = w.sends[0].call
-			}
-			w.window, ok = v.after(w.recvs, limit, on, false)
-		}
-		if !ok {
-			return nil, false
-		}
-		works = append(works, w)
+	works, ok := v.between(n, key{Forward, place, 0}, l.activations, l.activated, on)
+	if !ok {
+		return nil, false
 	}
-	for i := 0; backward && i < n; i++ {
-		w := work{key: key{Backward, place, i}, exact: true}
-		var ok bool
-		if l.last {
-			w.sends = l.differentiated[i]
-			w.window, ok = v.before(w.sends[0].call, on, true)
-		} else {
-			w.recvs = l.gradients[i]
-			limit := int64(noLimit)
-			if !l.first {
-				w.sends = l.differentiated[i]
-				limit = w.sends[0].call
-			}
-			w.window, ok = v.after(w.recvs, limit, on, true)
-		}
+	if backward {
+		more, ok := v.between(n, key{Backward, place, 0}, l.gradients, l.differentiated, on)
 		if !ok {
 			return nil, false
 		}
-		works = append(works, w)
+		works = append(works, more...)
 	}
 	if l.first {
 		v.trimLoading(works)
 	}
 	return works, apart(works) && v.covers(works, on)
+}
+
+// between finds the tasks of one phase, one for each of n micro-batches. A task
+// starts when its input was there and ends when its result is sent; where one of
+// the two is missing, in the first and the last stage, what ran between this
+// message and the next is it.
+func (v *view) between(n int, of key, inputs, results [][]part, on span) ([]work, bool) {
+	var works []work
+	for i := range n {
+		of.microbatch = i
+		w := work{key: of, exact: true}
+		limit := int64(noLimit)
+		if len(results) > 0 {
+			w.sends = results[i]
+			limit = w.sends[0].call
+		}
+		var ok bool
+		if len(inputs) > 0 {
+			w.recvs = inputs[i]
+			w.window, ok = v.after(w.recvs, limit, on, of.phase == Backward)
+		} else {
+			w.window, ok = v.before(limit, on, of.phase == Backward)
+		}
+		if !ok {
+			return nil, false
+		}
+		works = append(works, w)
+	}
+	return works, true
 }
 
 // firstInFirstOut says whether the last stage can't have taken micro-batches back
