@@ -110,7 +110,7 @@ func newModel(w *planpb.Workload, caps *Capabilities) (*model, error) {
 		}
 	}
 	m.commOf = make([]int32, total)
-	index := map[opKey]int32{}
+	index := map[plan.MeetingKey]int32{}
 	for p, program := range w.Programs {
 		for i, t := range program.Tasks {
 			if err := m.addTask(p, int32(i), t, members, index); err != nil {
@@ -123,7 +123,7 @@ func newModel(w *planpb.Workload, caps *Capabilities) (*model, error) {
 }
 
 // addTask enters one task.
-func (m *model) addTask(p int, i int32, t *planpb.Task, members []map[int32]int32, index map[opKey]int32) error {
+func (m *model) addTask(p int, i int32, t *planpb.Task, members []map[int32]int32, index map[plan.MeetingKey]int32) error {
 	program := m.w.Programs[p]
 	task := m.base[p] + i
 	m.commOf[task] = -1
@@ -165,7 +165,7 @@ func (m *model) addTask(p int, i int32, t *planpb.Task, members []map[int32]int3
 	}
 	m.commOf[task] = m.communicator(c, members)
 	if !plan.Op(c).IsP2P() {
-		k := opKey{c.Group, c.Seq}
+		k := plan.CollectiveKey(c)
 		o, ok := index[k]
 		if !ok {
 			o = int32(len(m.ops))

@@ -8,16 +8,10 @@ import (
 // sizes are the sizes by which a mix decides, in bytes: the same for everyone who
 // takes part, so that all decide alike.
 type sizes struct {
-	collectives map[opKey]int64
-	transfers   map[transferKey]int32 // -> number of its set
+	collectives map[plan.MeetingKey]int64
+	transfers   map[plan.MeetingKey]int32 // -> number of its set
 	sets        *sets
 	largest     []int64 // by representative of a set
-}
-
-// transferKey identifies a transfer on both its sides.
-type transferKey struct {
-	group, from, to int32
-	match           int64
 }
 
 // measure finds the size of every operation: of a collective the most bytes that
@@ -26,7 +20,7 @@ type transferKey struct {
 // of all its transfers must come to the same, whatever else they are batched
 // with.
 func measure(w *planpb.Workload) *sizes {
-	s := &sizes{collectives: map[opKey]int64{}, transfers: map[transferKey]int32{}}
+	s := &sizes{collectives: map[plan.MeetingKey]int64{}, transfers: map[plan.MeetingKey]int32{}}
 	var bytes []int64
 	var together [][2]int32
 	for _, program := range w.Programs {
@@ -35,13 +29,14 @@ func measure(w *planpb.Workload) *sizes {
 			if c == nil {
 				continue
 			}
-			if k, ok := keyOf(c); ok {
+			if !plan.Op(c).IsP2P() {
+				k := plan.CollectiveKey(c)
 				s.collectives[k] = max(s.collectives[k], plan.Bytes(c))
 				continue
 			}
 			first := int32(-1)
 			for _, tr := range c.Transfers {
-				k := keyOfTransfer(program.Rank, c, tr)
+				k := plan.TransferKey(program.Rank, c, tr)
 				n, ok := s.transfers[k]
 				if !ok {
 					n = int32(len(bytes))
@@ -70,29 +65,11 @@ func measure(w *planpb.Workload) *sizes {
 
 // of is the size of a communication of a rank.
 func (s *sizes) of(rank int32, c *planpb.Communication) int64 {
-	if k, ok := keyOf(c); ok {
-		return s.collectives[k]
+	if !plan.Op(c).IsP2P() {
+		return s.collectives[plan.CollectiveKey(c)]
 	}
 	for _, tr := range c.Transfers {
-		return s.largest[s.sets.find(s.transfers[keyOfTransfer(rank, c, tr)])]
+		return s.largest[s.sets.find(s.transfers[plan.TransferKey(rank, c, tr)])]
 	}
 	return 0
-}
-
-func keyOfTransfer(rank int32, c *planpb.Communication, tr *planpb.Transfer) transferKey {
-	if tr.Send {
-		return transferKey{c.Group, rank, tr.Peer, tr.Match}
-	}
-	return transferKey{c.Group, tr.Peer, rank, tr.Match}
-}
-
-// opKey identifies one collective on all its members.
-type opKey struct {
-	group int32
-	seq   int64
-}
-
-// keyOf is the key of a collective; point-to-point has none.
-func keyOf(c *planpb.Communication) (opKey, bool) {
-	return opKey{c.Group, c.Seq}, !plan.Op(c).IsP2P()
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 )
 
@@ -19,14 +20,14 @@ func TracedCosts(w *planpb.Workload) CommunicationCost {
 		ends  []int64
 		size  int64
 	}
-	spans := map[meetingKey]*span{}
-	each := func(rank int32, c *planpb.Communication, do func(meetingKey)) {
+	spans := map[plan.MeetingKey]*span{}
+	each := func(rank int32, c *planpb.Communication, do func(plan.MeetingKey)) {
 		if len(c.Transfers) == 0 {
-			do(meetingKey{group: c.Group, seq: c.Seq})
+			do(plan.CollectiveKey(c))
 			return
 		}
 		for _, t := range c.Transfers {
-			do(keyOfTransfer(rank, c, t))
+			do(plan.TransferKey(rank, c, t))
 		}
 	}
 	for _, program := range w.Programs {
@@ -35,7 +36,7 @@ func TracedCosts(w *planpb.Workload) CommunicationCost {
 			if c == nil || t.Origin == nil {
 				continue
 			}
-			each(program.Rank, c, func(k meetingKey) {
+			each(program.Rank, c, func(k plan.MeetingKey) {
 				s := spans[k]
 				if s == nil {
 					s = &span{start: t.Origin.Ts, size: max(c.InCount, c.OutCount)}
@@ -46,11 +47,11 @@ func TracedCosts(w *planpb.Workload) CommunicationCost {
 			})
 		}
 	}
-	took := map[meetingKey]int64{}
+	took := map[plan.MeetingKey]int64{}
 	for k, s := range spans {
 		slices.Sort(s.ends)
 		end := s.ends[len(s.ends)/2]
-		if k.p2p {
+		if k.Transfer {
 			end = s.ends[0]
 		}
 		took[k] = max(end-s.start, 0)
@@ -58,7 +59,7 @@ func TracedCosts(w *planpb.Workload) CommunicationCost {
 	if onHost(w) {
 		quick := map[int64][]int64{}
 		for k, s := range spans {
-			if k.p2p {
+			if k.Transfer {
 				quick[s.size] = append(quick[s.size], took[k])
 			}
 		}
@@ -66,7 +67,7 @@ func TracedCosts(w *planpb.Workload) CommunicationCost {
 			slices.Sort(list)
 		}
 		for k, s := range spans {
-			if k.p2p {
+			if k.Transfer {
 				took[k] = quick[s.size][len(quick[s.size])/4]
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 )
 
@@ -21,7 +22,7 @@ type Meeting struct {
 	Count         int64 // elements of a transfer
 	Ranks         int   // that take part: 2 of a transfer
 
-	key meetingKey
+	key plan.MeetingKey
 }
 
 // CommunicationCost is how long an operation takes, in ns, from when its last
@@ -95,7 +96,7 @@ func newWorkloadPlayer(w *planpb.Workload, cost CommunicationCost) *workloadPlay
 	p.start, p.end = make([]int64, n), make([]int64, n)
 	p.waits, p.open = make([]int32, n), make([]int32, n)
 	p.after, p.of = make([][]int32, n), make([][]int32, n)
-	met := map[meetingKey]int32{}
+	met := map[plan.MeetingKey]int32{}
 	for r, program := range w.Programs {
 		last := map[int32]int32{} // stream -> its latest task
 		for i, t := range program.Tasks {
@@ -124,31 +125,14 @@ func (p *workloadPlayer) follow(before, after int32) {
 	p.waits[after]++
 }
 
-// meetingKey names what several ranks do together: a collective by group and
-// sequence number, a transfer by its ends and their number.
-type meetingKey struct {
-	group    int32
-	seq      int64
-	from, to int32
-	p2p      bool
-}
-
-func keyOfTransfer(rank int32, c *planpb.Communication, t *planpb.Transfer) meetingKey {
-	k := meetingKey{group: c.Group, seq: t.Match, from: t.Peer, to: rank, p2p: true}
-	if t.Send {
-		k.from, k.to = rank, t.Peer
-	}
-	return k
-}
-
-func (p *workloadPlayer) join(met map[meetingKey]int32, rank int32, at int32, c *planpb.Communication) {
-	add := func(k meetingKey, want int, count int64) {
+func (p *workloadPlayer) join(met map[plan.MeetingKey]int32, rank int32, at int32, c *planpb.Communication) {
+	add := func(k plan.MeetingKey, want int, count int64) {
 		i, ok := met[k]
 		if !ok {
 			i = int32(len(p.meetings))
 			met[k] = i
 			p.meetings = append(p.meetings, meeting{want: int32(want), Meeting: Meeting{
-				Communication: c, Rank: rank, Transfer: k.p2p, Count: count, Ranks: want, key: k,
+				Communication: c, Rank: rank, Transfer: k.Transfer, Count: count, Ranks: want, key: k,
 			}})
 		}
 		m := &p.meetings[i]
@@ -157,11 +141,11 @@ func (p *workloadPlayer) join(met map[meetingKey]int32, rank int32, at int32, c 
 		p.open[at]++
 	}
 	if len(c.Transfers) == 0 {
-		add(meetingKey{group: c.Group, seq: c.Seq}, len(p.w.Groups[c.Group].Ranks), 0)
+		add(plan.CollectiveKey(c), len(p.w.Groups[c.Group].Ranks), 0)
 		return
 	}
 	for _, t := range c.Transfers {
-		add(keyOfTransfer(rank, c, t), 2, t.Count)
+		add(plan.TransferKey(rank, c, t), 2, t.Count)
 	}
 }
 
