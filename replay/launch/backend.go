@@ -32,6 +32,15 @@ type Backend struct {
 	Device    string   `json:"device,omitempty"`   // where its buffers are: "host" or "cuda"
 	Notes     []string `json:"notes,omitempty"`
 	Reason    string   `json:"reason,omitempty"` // why it can't run here
+	// Operations is how it does each operation, as its module says.
+	Operations []Operation `json:"operations,omitempty"`
+}
+
+// Operation is how a backend does one operation.
+type Operation struct {
+	Op         string `json:"op"`
+	Native     bool   `json:"native"`                // a call of the library
+	ComposedOf string `json:"composed_of,omitempty"` // else what its module makes it of
 }
 
 // known are the backends that a mix may name, and what installs them.
@@ -139,7 +148,8 @@ func (w Worker) Check(ctx context.Context, name string) (Backend, error) {
 // probeTimeout bounds how long a library may take to say its version.
 const probeTimeout = 20 * time.Second
 
-// probe loads the module in the worker and asks for the library's version.
+// probe loads the module in the worker and asks for the library's version and
+// operations.
 func (w Worker) probe(ctx context.Context, b *Backend) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -154,13 +164,14 @@ func (w Worker) probe(ctx context.Context, b *Backend) error {
 		return errors.New(firstLine(text))
 	}
 	var said struct {
-		Version string   `json:"version"`
-		Notes   []string `json:"notes"`
+		Version    string      `json:"version"`
+		Notes      []string    `json:"notes"`
+		Operations []Operation `json:"operations"`
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &said); err != nil {
 		return fmt.Errorf("its probe answered %q: %w", firstLine(stdout.String()), err)
 	}
-	b.Version, b.Notes = said.Version, said.Notes
+	b.Version, b.Notes, b.Operations = said.Version, said.Notes, said.Operations
 	return nil
 }
 

@@ -52,17 +52,14 @@ func Run(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	var list []backend
-	for _, b := range worker.List(ctx) {
-		list = append(list, backend{Backend: b, Operations: operations(ctx, worker, b)})
-	}
+	list := worker.List(ctx)
 	if opts.Format == cli.JSON {
 		enc := json.NewEncoder(opts.Streams.Out)
 		enc.SetIndent("", " ")
 		return enc.Encode(struct {
-			SchemaVersion int       `json:"schema_version"`
-			Worker        string    `json:"worker"`
-			Backends      []backend `json:"backends"`
+			SchemaVersion int              `json:"schema_version"`
+			Worker        string           `json:"worker"`
+			Backends      []launch.Backend `json:"backends"`
 		}{SchemaVersion, worker.Path, list})
 	}
 	var b strings.Builder

@@ -8,10 +8,10 @@ import (
 )
 
 func TestTableOfOperations(t *testing.T) {
-	list := []backend{
-		{launch.Backend{Name: "gloo"}, []Operation{{Op: "all_reduce", Native: true}, {Op: "gatherv", ComposedOf: "point-to-point messages"}}},
-		{launch.Backend{Name: "nccl"}, nil},
-		{launch.Backend{Name: "mpich"}, []Operation{{Op: "all_reduce", Native: true}, {Op: "gatherv", Native: true}}},
+	list := []launch.Backend{
+		{Name: "gloo", Operations: []launch.Operation{{Op: "all_reduce", Native: true}, {Op: "gatherv", ComposedOf: "point-to-point messages"}}},
+		{Name: "nccl"},
+		{Name: "mpich", Operations: []launch.Operation{{Op: "all_reduce", Native: true}, {Op: "gatherv", Native: true}}},
 	}
 	var b strings.Builder
 	if err := writeOperations(&b, list); err != nil {
