@@ -144,20 +144,26 @@ func writeText(w io.Writer, t *tune.Table, list []tune.Comparison) error {
 	for _, e := range t.Environments {
 		fmt.Fprintf(&b, "  %s: %s\n", e.Hash, report.Printable(e.String()))
 	}
+	writeHeat(&b, list)
+	writeLosses(&b, list)
 	for i := range list {
 		writeComparison(&b, &list[i])
 	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeLosses says what one contender for everything costs.
+func writeLosses(b *strings.Builder, list []tune.Comparison) {
 	losses := tune.Losses(list)
 	if len(losses) > 0 {
 		b.WriteString("\nOne for everything, against the best at each place\n")
-		tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 		for _, l := range losses {
 			fmt.Fprintf(tw, "  %s\t%+.1f %%\tat worst %.1f times the time (%s, %s)\t%s\n", l.Contender, 100*(l.Mean-1), l.Worst, l.Where, report.Size(l.Bytes), covered(l))
 		}
 		tw.Flush()
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 func covered(l tune.Loss) string {
