@@ -24,6 +24,7 @@ type Results struct {
 	Sharing int
 
 	onDevice map[string]int // workers, by host and address of their device
+	each     func(worker int, it *planpb.Iteration) error
 }
 
 // PlanResult is the outcome of one plan.
@@ -47,9 +48,10 @@ type PlanResult struct {
 // and right.
 func (p *PlanResult) Verified() bool { return p.Checked && len(p.Errors) == 0 }
 
-// readResults reads the result files of all workers.
-func readResults(dir string, exp *planpb.Experiment) (*Results, error) {
-	r := &Results{}
+// readResults reads the result files of all workers, and calls `each`, when set,
+// for every iteration of every worker.
+func readResults(dir string, exp *planpb.Experiment, each func(worker int, it *planpb.Iteration) error) (*Results, error) {
+	r := &Results{each: each}
 	n := len(exp.Plans[0].Workload.Programs)
 	for _, p := range exp.Plans {
 		iterations := int(exp.Settings.GetIterations())
@@ -139,6 +141,9 @@ func (r *Results) add(rec *planpb.Record, worker int, exp *planpb.Experiment) er
 		p.startNS[it.Iteration] = it.StartNs
 		p.latestEnd[it.Iteration] = max(p.latestEnd[it.Iteration], it.EndNs)
 		p.Ranks[worker] = append(p.Ranks[worker], it.EndNs-it.StartNs-offset)
+		if r.each != nil {
+			return r.each(worker, it)
+		}
 	}
 	return nil
 }

@@ -32,6 +32,10 @@ type Options struct {
 	Resume string
 	// Progress, when set, is called now and then.
 	Progress func(Progress)
+	// Iteration, when set, is called for every timed iteration of every worker once
+	// all is done, a worker's in their order; its error fails the run. Iterations of
+	// an earlier run that Resume takes up are not among them.
+	Iteration func(worker int, it *planpb.Iteration) error
 }
 
 // DefaultTimeout is how long workers may make no progress at all.
@@ -93,7 +97,7 @@ func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (
 	if err != nil {
 		return nil, fmt.Errorf("%w: make the run's folder: %w", ErrFailed, err)
 	}
-	r := &running{worker: w, exp: exp, dir: dir, launcher: launcher, timeout: opts.Timeout, progress: opts.Progress, gone: -1}
+	r := &running{worker: w, exp: exp, dir: dir, launcher: launcher, timeout: opts.Timeout, progress: opts.Progress, each: opts.Iteration, gone: -1}
 	if r.timeout <= 0 {
 		r.timeout = DefaultTimeout
 	}
@@ -129,6 +133,7 @@ type running struct {
 	launcher string
 	timeout  time.Duration
 	progress func(Progress)
+	each     func(worker int, it *planpb.Iteration) error
 
 	control   *control
 	processes []*process
@@ -158,7 +163,7 @@ func (r *running) run(ctx context.Context) (*Results, error) {
 	if err := r.watch(ctx); err != nil {
 		return nil, err
 	}
-	return readResults(r.dir, r.exp)
+	return readResults(r.dir, r.exp, r.each)
 }
 
 // watch returns when all workers have finished, with an account of every rank

@@ -33,6 +33,7 @@ type experiment struct {
 	chosen    *auto.Choice       // of --mix auto, nil without it
 	report    *speedup.Report
 	errors    []string // of the data check
+	logs      []planLog
 }
 
 // prepare reads the traces and makes all plans, so that every mistake shows
@@ -160,6 +161,10 @@ func (e *experiment) start(ctx context.Context, variants []*planpb.Plan, nth, of
 	if e.opts.Spans == "spin" {
 		exp.Settings.SpanMode = planpb.SpanMode_SPAN_MODE_SPIN
 	}
+	logs := e.newLogs(exp, nth)
+	if e.opts.CommsLog != "" {
+		exp.Settings.Samples = int64(e.opts.Iterations)
+	}
 	progress := e.opts.Streams.NewProgress("replaying")
 	defer progress.Done()
 	options := launch.Options{
@@ -171,6 +176,12 @@ func (e *experiment) start(ctx context.Context, variants []*planpb.Plan, nth, of
 			}
 			progress.Set(p.Iteration, p.Last, detail)
 		},
+		Iteration: func(worker int, it *planpb.Iteration) error {
+			if logs == nil || logs[it.Plan].Log == nil {
+				return nil
+			}
+			return logs[it.Plan].Add(worker, it)
+		},
 	}
 	results, err := e.worker.Run(ctx, exp, options)
 	if of > 1 && options.Resume != "" && errors.Is(err, launch.ErrCannotResume) {
@@ -181,6 +192,7 @@ func (e *experiment) start(ctx context.Context, variants []*planpb.Plan, nth, of
 	if err != nil {
 		return err
 	}
+	e.logs = append(e.logs, logs...)
 	e.collect(results, variants)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,7 @@ type Options struct {
 	Timeout    time.Duration
 	Keep       string
 	Resume     string
+	CommsLog   string // a folder, "" for none
 	Seed       uint64
 	NoVerify   bool
 	Device     string
@@ -81,6 +83,7 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 	f.StringVar(&opts.Device, "device", Auto, "where buffers are and computation runs: host, cuda or auto")
 	f.Float64Var(&opts.SMShare, "sm-share", 1, "with --device cuda: share of the SMs that computation keeps busy")
 	f.StringVar(&opts.Resume, "resume", "", "`DIR` of a run that was kept and did not finish: its complete iterations count, if plans, settings and libraries are the same")
+	f.StringVar(&opts.CommsLog, "comms-log", "", "`DIR` to write what every plan's operations took to, a table and JSON for each rank, as DeepSpeed's communication logger has them")
 	f.Uint64Var(&opts.Seed, "seed", 1, "of the order in which plans take turns")
 	f.BoolVar(&opts.NoVerify, "no-verify", false, "skip the data check; results then say that they are not verified")
 	return cmd
@@ -97,6 +100,9 @@ func Run(ctx context.Context, opts *Options) error {
 	}
 	if err := e.run(ctx); err != nil {
 		return err
+	}
+	if err := e.writeLogs(); err != nil {
+		return fmt.Errorf("--comms-log: %w", err)
 	}
 	if opts.Format == cli.JSON {
 		enc := json.NewEncoder(opts.Streams.Out)
@@ -133,6 +139,14 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: --sm-share %v: expected more than 0, up to 1", cli.ErrUsage, o.SMShare)
 	case o.Timeout <= 0:
 		return fmt.Errorf("%w: --timeout %v: expected a positive time", cli.ErrUsage, o.Timeout)
+	}
+	if o.CommsLog != "" && o.Resume != "" {
+		return fmt.Errorf("%w: --comms-log needs the times of all iterations, and --resume keeps none of single operations: leave one out", cli.ErrUsage)
+	}
+	if o.CommsLog != "" {
+		if err := os.MkdirAll(o.CommsLog, 0o755); err != nil {
+			return fmt.Errorf("%w: --comms-log: %w", cli.ErrUsage, err)
+		}
 	}
 	if o.HTML != "" {
 		if err := export.CheckFile(o.HTML); err != nil {
