@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 )
 
@@ -16,7 +17,8 @@ var ErrNoRule = errors.New("no rule matches")
 // Decide makes a plan: the workload with a backend for every communication.
 // The decision is the same on all members, because it is made from values that
 // all of them know. traced gives the backend of the trace, already mapped to
-// one that can run here.
+// one that can run here; operations of unknown size, which are in workloads to be
+// simulated alone, keep it.
 func Decide(w *planpb.Workload, m Mix, name, traced string) (*planpb.Plan, error) {
 	p := &planpb.Plan{Name: name, Mix: m.Text, Schedule: "traced", Workload: proto.CloneOf(w)}
 	sizes := measure(p.Workload)
@@ -26,7 +28,7 @@ func Decide(w *planpb.Workload, m Mix, name, traced string) (*planpb.Plan, error
 			if c == nil {
 				continue
 			}
-			if m.IsTraced() {
+			if m.IsTraced() || !plan.Sized(c) {
 				c.Backend = traced
 				continue
 			}

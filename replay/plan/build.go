@@ -22,6 +22,9 @@ type Options struct {
 	Step string
 	// Clocks is how far the ranks' clocks can be compared; nil finds it out.
 	Clocks *align.Result
+	// Simulate keeps what can't run but can be played with the times of the trace:
+	// collectives of unknown size or kind. Their counts are 0.
+	Simulate bool
 }
 
 // workload is a workload being built.
@@ -30,11 +33,13 @@ type workload struct {
 	match *collective.Matching
 	diags *diagnostic.Set
 
-	windows []window
-	clocks  *align.Result
-	aligned bool // the ranks' clocks can be compared
-	pb      *planpb.Workload
-	groupOf map[int]int32 // group of the matching -> index in pb.Groups
+	windows  []window
+	simulate bool
+	keeps    bool // while an operation is converted that is kept anyhow
+	clocks   *align.Result
+	aligned  bool // the ranks' clocks can be compared
+	pb       *planpb.Workload
+	groupOf  map[int]int32 // group of the matching -> index in pb.Groups
 	// chosen holds the communication of the step that is replayed.
 	chosen map[collective.Member]*planpb.Communication
 }
@@ -62,6 +67,7 @@ func Build(run *trace.Run, match *collective.Matching, opts Options) (*planpb.Wo
 		if err != nil {
 			return nil, diags, err
 		}
+		program.TraceNs = w.end(r) - w.windows[r].start
 		w.pb.Programs = append(w.pb.Programs, program)
 	}
 	w.pb.TraceStepNs = w.traceStep()
@@ -71,8 +77,8 @@ func Build(run *trace.Run, match *collective.Matching, opts Options) (*planpb.Wo
 // newWorkload chooses the step and its communication. The workload is never nil.
 func newWorkload(run *trace.Run, match *collective.Matching, opts Options) (*workload, error) {
 	w := &workload{
-		run: run, match: match, diags: &diagnostic.Set{}, clocks: opts.Clocks,
-		pb:      &planpb.Workload{WorldSize: int32(run.WorldSize())},
+		run: run, match: match, diags: &diagnostic.Set{}, clocks: opts.Clocks, simulate: opts.Simulate,
+		pb:      &planpb.Workload{WorldSize: int32(run.WorldSize()), Dependencies: &planpb.Dependencies{}},
 		groupOf: map[int]int32{},
 		chosen:  map[collective.Member]*planpb.Communication{},
 	}
@@ -129,13 +135,26 @@ func (w *workload) group(g int) int32 {
 // leave it almost together.
 const maxClockResidual = 5_000_000
 
+// minWitnesses is how many matched collectives must not contradict a common clock
+// before their ends may lie further apart: ranks that share too few cores leave a
+// collective when they get one, not together.
+const minWitnesses = 5
+
+// comparable says whether times of different ranks can be compared.
+func (w *workload) comparable() bool {
+	c := w.clocks
+	return len(w.windows) < 2 || c.Connected && (c.Compared == 0 || c.Remaining <= maxClockResidual ||
+		!c.Applied && c.Compared >= minWitnesses && len(c.Impossible) == 0)
+}
+
 // startOffsets is when each rank entered the step after the first one did; all
 // together where the clocks can't be compared well enough to tell.
 func (w *workload) startOffsets() []int64 {
 	offsets := make([]int64, len(w.windows))
 	c := w.clocks
-	w.aligned = len(w.windows) < 2 || c.Connected && (c.Compared == 0 || c.Remaining <= maxClockResidual)
+	w.aligned = w.comparable()
 	if !w.aligned {
+		w.pb.ClocksDiffer = true
 		w.diags.Addf("clocks-not-aligned", diagnostic.NoRank, diagnostic.NoOffset,
 			"all ranks start the replayed step together: %s (ends of collectives lie %.1f ms apart)", c.Reason, float64(c.Remaining)/1e6)
 		return offsets
@@ -150,19 +169,24 @@ func (w *workload) startOffsets() []int64 {
 	return offsets
 }
 
-// traceStep is the length of the step in the trace, over all ranks: to the end
-// of the program, of the device, and of the communication.
+// end is when a rank's step is over: its program, its device, and what it
+// communicated.
+func (w *workload) end(r int) int64 {
+	end := w.windows[r].end
+	for i := range w.run.Ranks[r].Operations {
+		if w.communication(r, i) != nil {
+			end = max(end, w.run.Ranks[r].Operations[i].End)
+		}
+	}
+	return end
+}
+
+// traceStep is the length of the step in the trace, over all ranks.
 func (w *workload) traceStep() int64 {
 	var first, last int64
 	var longest int64
-	for r := range w.windows {
-		win := w.windows[r]
-		end := win.end
-		for i := range w.run.Ranks[r].Operations {
-			if w.communication(r, i) != nil {
-				end = max(end, w.run.Ranks[r].Operations[i].End)
-			}
-		}
+	for r, win := range w.windows {
+		end := w.end(r)
 		if r == 0 {
 			first, last = win.start, end
 		}

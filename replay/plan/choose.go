@@ -12,6 +12,10 @@ import (
 // leaveOut counts an operation that is not replayed.
 func (w *workload) leaveOut(code string, m collective.Member, reason string) {
 	op := &w.run.Ranks[m.Rank].Operations[m.Operation]
+	if w.keeps {
+		w.diags.Addf(code, w.run.Ranks[m.Rank].Rank, op.Offset, "%s %d of its group is played with its time in the trace alone: %s", op.Op, op.Index, reason)
+		return
+	}
 	w.diags.Addf(code, w.run.Ranks[m.Rank].Rank, op.Offset, "%s %d of its group is not replayed: %s", op.Op, op.Index, reason)
 }
 
@@ -42,9 +46,14 @@ func (w *workload) chooseCollectives() {
 			w.leaveOut("match-impossible", c.Members[0], "a member left it before another one arrived: the match is wrong")
 			continue
 		}
+		w.keeps = w.simulate
 		parts := w.convert(c)
+		w.keeps = false
 		if parts == nil {
-			continue
+			if !w.simulate {
+				continue
+			}
+			parts = bare(c)
 		}
 		for k, m := range c.Members {
 			parts[k].Group = w.group(c.Group)
@@ -58,6 +67,16 @@ func (w *workload) chooseCollectives() {
 			w.leaveOut("communication-not-replayed", u.Member, u.Reason)
 		}
 	}
+}
+
+// bare makes the parts of a collective of which no more is known than who took
+// part.
+func bare(c *collective.Collective) []*planpb.Communication {
+	parts := make([]*planpb.Communication, len(c.Members))
+	for k := range parts {
+		parts[k] = &planpb.Communication{Op: opsToPB[c.Op]}
+	}
+	return parts
 }
 
 // convert makes every member's part of a collective, nil when it can't be
@@ -283,7 +302,7 @@ func (w *workload) chooseTransfers() {
 		partner[s], partner[r] = r, s
 		number[s], number[r] = int64(i+1), int64(i+1)
 		for _, m := range []collective.Member{p.Send, p.Recv} {
-			if w.inWindow(m) && w.run.Ranks[m.Rank].Operations[m.Operation].SizeKnown && !candidates[m] {
+			if w.inWindow(m) && (w.simulate || w.run.Ranks[m.Rank].Operations[m.Operation].SizeKnown) && !candidates[m] {
 				candidates[m] = true
 				order = append(order, m)
 			}

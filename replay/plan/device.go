@@ -332,8 +332,8 @@ func (d *deviceRank) emitRun(b *builder, run kernelRun, host *hostLine) {
 }
 
 // emitCommunication makes a communication, after a span for the time between
-// when it could have started and when it did. Left-out communication leaves
-// only what followed it waiting for nothing.
+// when it could have started and when it did. Left-out communication is a span as
+// long as it was.
 func (d *deviceRank) emitCommunication(b *builder, run kernelRun, name string, deps []*node) {
 	it := run.items[0]
 	op := &d.rank.Operations[it.operation]
@@ -342,7 +342,8 @@ func (d *deviceRank) emitCommunication(b *builder, run kernelRun, name string, d
 	}
 	c := d.w.communication(d.r, it.operation)
 	if c == nil {
-		it.node = b.wait(name, it.start, deps...)
+		d.w.pb.Dependencies.FixedWaitNs += it.end - it.start
+		it.node = b.span(name, planpb.Span_DEVICE, it.start, it.end-it.start, deps...)
 		return
 	}
 	it.node = b.add(name, &node{at: it.start, comm: c, origin: originOf(d.rank.Rank, op)}, deps...)

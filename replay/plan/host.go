@@ -42,11 +42,17 @@ func (w *workload) walk(b *builder, r int, win window, points []hostPoint) {
 			}
 			op := &rank.Operations[p.operation]
 			tasks[p.operation] = b.add(hostCommStream(op, c), &node{at: p.at, comm: c, origin: originOf(rank.Rank, op)}, b.last(hostStream))
+			tasks[p.operation].origin.Issued = op.Issued
 			continue
 		}
-		if t := tasks[p.operation]; t != nil {
-			b.wait(hostStream, p.at, t)
+		t := tasks[p.operation]
+		if t == nil {
+			// Left out, or issued before the step: how long it takes is all that is known.
+			w.pb.Dependencies.FixedWaitNs += max(p.end-cursor, 0)
+			continue
 		}
+		w.pb.Dependencies.Inferred++
+		b.wait(hostStream, p.at, t).blocked = max(p.end-cursor, 0)
 		cursor = max(cursor, p.end)
 	}
 	advance(win.end)

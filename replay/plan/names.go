@@ -47,6 +47,12 @@ func Op(c *planpb.Communication) comm.Op { return opsFromPB[c.GetOp()] }
 // DType is the element type of a communication.
 func DType(c *planpb.Communication) comm.DType { return dtypesFromPB[c.GetDtype()] }
 
+// Sized says whether the size of a communication is known. One without is in
+// workloads to be simulated alone (Options.Simulate), where it takes what it took.
+func Sized(c *planpb.Communication) bool {
+	return c.GetDtype() != planpb.DType_DTYPE_UNSPECIFIED || c.GetOp() == planpb.Op_OP_BARRIER
+}
+
 // Bytes is the larger of what this rank contributes and receives.
 func Bytes(c *planpb.Communication) int64 {
 	return max(c.GetInCount(), c.GetOutCount()) * DType(c).Size()

@@ -17,6 +17,8 @@ type node struct {
 	comm   *planpb.Communication // neither: a wait
 	origin *planpb.Origin
 
+	blocked int64 // ns that a wait held the host in the trace
+
 	id      int32
 	emitted bool
 }
@@ -153,7 +155,7 @@ func (n *node) task() *planpb.Task {
 	case n.comm != nil:
 		t.Kind = &planpb.Task_Communication{Communication: n.comm}
 	default:
-		t.Kind = &planpb.Task_Wait{Wait: &planpb.Wait{}}
+		t.Kind = &planpb.Task_Wait{Wait: &planpb.Wait{BlockedNs: n.blocked}}
 	}
 	return t
 }

@@ -28,9 +28,11 @@
 //
 // # Workloads
 //
-// PlayWorkload plays the programs of all ranks against each other: spans last
-// what they lasted, an operation moves when its last member is there. What it then
-// takes is for a CommunicationCost to say: what it took in the trace
+// A Graph is the programs of all ranks, joined where operations meet. Played, spans
+// last what they lasted, and an operation moves when its last member is there. What
+// it then takes is for a CommunicationCost to say: what it took in the trace
 // (TracedCosts), or that scaled by what a tuning table says of another backend
-// (Scaled). Waiting is never scaled: it comes out of the play.
+// (Scaled). What the trace shows of one rank alone, before it arrived and after the
+// others left, stays its own. Waiting is never kept and never scaled: it comes out
+// of the play.
 package sim

@@ -7,6 +7,7 @@ import (
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/replay/auto"
 	"mixdown/replay/mix"
+	"mixdown/replay/plan"
 	"mixdown/replay/tune"
 )
 
@@ -50,7 +51,14 @@ func (o *Options) choose(p *Plans, table *tune.Table, canRun func(string) error)
 		slices.Sort(spreads)
 		opts.Noise = max(minNoise, 3*spreads[len(spreads)/2])
 	}
-	choice, err := auto.Choose(p.Workload, p.Costs, opts)
+	w := p.Workload
+	if o.Simulate { // operations of unknown size have no cost to choose by
+		var err error
+		if w, _, err = plan.Build(p.Job.Run, p.Job.Match, plan.Options{Step: o.Step, Clocks: p.Job.Clocks}); err != nil {
+			return mix.Mix{}, err
+		}
+	}
+	choice, err := auto.Choose(w, p.Costs, opts)
 	if err != nil {
 		return mix.Mix{}, err
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	Fuse            string
 	Schedules       []string
 	EarlyReductions bool
+	// Simulate makes plans that are played, not run; see plan.Options.
+	Simulate bool
 }
 
 // AddFlags declares the flags, those of the input too.
@@ -122,7 +124,7 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 	p.Diagnostics.Merge(&run.Diagnostics)
 	p.Diagnostics.Merge(&match.Diagnostics)
 	p.Diagnostics.Merge(&p.Job.Clocks.Diagnostics)
-	workload, diags, err := plan.Build(run, match, plan.Options{Step: o.Step, Clocks: p.Job.Clocks})
+	workload, diags, err := plan.Build(run, match, plan.Options{Step: o.Step, Clocks: p.Job.Clocks, Simulate: o.Simulate})
 	p.Diagnostics.Merge(diags)
 	if err != nil {
 		return nil, err

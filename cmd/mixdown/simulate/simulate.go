@@ -158,7 +158,7 @@ func (o *Options) load(ctx context.Context) (*input.Job, *planning.Plans, error)
 		return job, nil, err
 	}
 	only := o.Plans
-	only.Schedules = nil
+	only.Schedules, only.Simulate = nil, true
 	plans, err := only.Make(ctx, o.Streams, func(string) error { return nil })
 	if err != nil {
 		return nil, nil, err

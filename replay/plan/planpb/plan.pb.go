@@ -504,12 +504,15 @@ func (x *Group) GetRanks() []int32 {
 
 // Origin says where in the traces a task comes from.
 type Origin struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Rank          int32                  `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
-	Offset        int64                  `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"` // byte offset of the event in the (decompressed) trace of the rank
-	Ts            int64                  `protobuf:"varint,3,opt,name=ts,proto3" json:"ts,omitempty"`         // start in the trace, ns
-	Dur           int64                  `protobuf:"varint,4,opt,name=dur,proto3" json:"dur,omitempty"`       // duration in the trace, ns
-	Name          string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Rank   int32                  `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
+	Offset int64                  `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"` // byte offset of the event in the (decompressed) trace of the rank
+	Ts     int64                  `protobuf:"varint,3,opt,name=ts,proto3" json:"ts,omitempty"`         // start in the trace, ns
+	Dur    int64                  `protobuf:"varint,4,opt,name=dur,proto3" json:"dur,omitempty"`       // duration in the trace, ns
+	Name   string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	// When a host issued it, on the same clock as ts; 0 where that is not known, or
+	// where spans before the task have the time from then to its start.
+	Issued        int64 `protobuf:"varint,6,opt,name=issued,proto3" json:"issued,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -577,6 +580,13 @@ func (x *Origin) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *Origin) GetIssued() int64 {
+	if x != nil {
+		return x.Issued
+	}
+	return 0
 }
 
 // Span is time in which the rank computed or launched, never time spent waiting
@@ -946,6 +956,7 @@ func (x *Part) GetOutCount() int64 {
 // Wait lets a stream pass only when the tasks it depends on have ended.
 type Wait struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	BlockedNs     int64                  `protobuf:"varint,1,opt,name=blocked_ns,json=blockedNs,proto3" json:"blocked_ns,omitempty"` // how long it held a host in the trace; 0: not at all, or not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -978,6 +989,13 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
 	return file_plan_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Wait) GetBlockedNs() int64 {
+	if x != nil {
+		return x.BlockedNs
+	}
+	return 0
 }
 
 // Task is a piece of one rank's program. A task starts when the previous task
@@ -1164,6 +1182,9 @@ type Program struct {
 	StartOffsetNs int64                  `protobuf:"varint,2,opt,name=start_offset_ns,json=startOffsetNs,proto3" json:"start_offset_ns,omitempty"` // start of this rank after the earliest rank's
 	Streams       []*Stream              `protobuf:"bytes,3,rep,name=streams,proto3" json:"streams,omitempty"`
 	Tasks         []*Task                `protobuf:"bytes,4,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// From the start of the rank's step in the trace to the end of its program, of
+	// its device and of its communication, ns.
+	TraceNs       int64 `protobuf:"varint,5,opt,name=trace_ns,json=traceNs,proto3" json:"trace_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1226,14 +1247,25 @@ func (x *Program) GetTasks() []*Task {
 	return nil
 }
 
+func (x *Program) GetTraceNs() int64 {
+	if x != nil {
+		return x.TraceNs
+	}
+	return 0
+}
+
 // Workload is what the traces say ran, in one step.
 type Workload struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	WorldSize     int32                  `protobuf:"varint,1,opt,name=world_size,json=worldSize,proto3" json:"world_size,omitempty"` // of the traced job; programs may cover fewer ranks
-	Groups        []*Group               `protobuf:"bytes,2,rep,name=groups,proto3" json:"groups,omitempty"`
-	Programs      []*Program             `protobuf:"bytes,3,rep,name=programs,proto3" json:"programs,omitempty"`                             // in rank order; worker i runs programs[i]
-	Step          string                 `protobuf:"bytes,4,opt,name=step,proto3" json:"step,omitempty"`                                     // for example "ProfilerStep#10", "" for the whole trace
-	TraceStepNs   int64                  `protobuf:"varint,5,opt,name=trace_step_ns,json=traceStepNs,proto3" json:"trace_step_ns,omitempty"` // first start to last end over all ranks in the trace, aligned clocks
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	WorldSize   int32                  `protobuf:"varint,1,opt,name=world_size,json=worldSize,proto3" json:"world_size,omitempty"` // of the traced job; programs may cover fewer ranks
+	Groups      []*Group               `protobuf:"bytes,2,rep,name=groups,proto3" json:"groups,omitempty"`
+	Programs    []*Program             `protobuf:"bytes,3,rep,name=programs,proto3" json:"programs,omitempty"`                             // in rank order; worker i runs programs[i]
+	Step        string                 `protobuf:"bytes,4,opt,name=step,proto3" json:"step,omitempty"`                                     // for example "ProfilerStep#10", "" for the whole trace
+	TraceStepNs int64                  `protobuf:"varint,5,opt,name=trace_step_ns,json=traceStepNs,proto3" json:"trace_step_ns,omitempty"` // first start to last end over all ranks in the trace, aligned clocks
+	// The ranks' clocks could not be compared: times of different ranks' tasks must
+	// not be, all start together, and trace_step_ns is of the rank that took longest.
+	ClocksDiffer  bool          `protobuf:"varint,6,opt,name=clocks_differ,json=clocksDiffer,proto3" json:"clocks_differ,omitempty"`
+	Dependencies  *Dependencies `protobuf:"bytes,7,opt,name=dependencies,proto3" json:"dependencies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1303,6 +1335,92 @@ func (x *Workload) GetTraceStepNs() int64 {
 	return 0
 }
 
+func (x *Workload) GetClocksDiffer() bool {
+	if x != nil {
+		return x.ClocksDiffer
+	}
+	return false
+}
+
+func (x *Workload) GetDependencies() *Dependencies {
+	if x != nil {
+		return x.Dependencies
+	}
+	return nil
+}
+
+// Dependencies counts where the order of a workload's tasks comes from, beside
+// the order of each stream.
+type Dependencies struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Recorded int64                  `protobuf:"varint,1,opt,name=recorded,proto3" json:"recorded,omitempty"` // the trace says so: correlation ids, synchronisations, calls and what they run, matched operations
+	Inferred int64                  `protobuf:"varint,2,opt,name=inferred,proto3" json:"inferred,omitempty"` // from the order and the times of calls that wait
+	Rejected int64                  `protobuf:"varint,3,opt,name=rejected,proto3" json:"rejected,omitempty"` // inferred, but the times contradict it
+	// Spans in which a rank waited for operations that are not in the workload, all
+	// ranks together, ns. They stay as long as they were, whoever is late.
+	FixedWaitNs   int64 `protobuf:"varint,4,opt,name=fixed_wait_ns,json=fixedWaitNs,proto3" json:"fixed_wait_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Dependencies) Reset() {
+	*x = Dependencies{}
+	mi := &file_plan_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Dependencies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Dependencies) ProtoMessage() {}
+
+func (x *Dependencies) ProtoReflect() protoreflect.Message {
+	mi := &file_plan_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Dependencies.ProtoReflect.Descriptor instead.
+func (*Dependencies) Descriptor() ([]byte, []int) {
+	return file_plan_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Dependencies) GetRecorded() int64 {
+	if x != nil {
+		return x.Recorded
+	}
+	return 0
+}
+
+func (x *Dependencies) GetInferred() int64 {
+	if x != nil {
+		return x.Inferred
+	}
+	return 0
+}
+
+func (x *Dependencies) GetRejected() int64 {
+	if x != nil {
+		return x.Rejected
+	}
+	return 0
+}
+
+func (x *Dependencies) GetFixedWaitNs() int64 {
+	if x != nil {
+		return x.FixedWaitNs
+	}
+	return 0
+}
+
 // Plan is a workload with its decisions made.
 type Plan struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1316,7 +1434,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_plan_proto_msgTypes[11]
+	mi := &file_plan_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1446,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[11]
+	mi := &file_plan_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1459,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{11}
+	return file_plan_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Plan) GetName() string {
@@ -1388,7 +1506,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_plan_proto_msgTypes[12]
+	mi := &file_plan_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1518,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[12]
+	mi := &file_plan_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1531,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{12}
+	return file_plan_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Settings) GetIterations() int32 {
@@ -1484,7 +1602,7 @@ type Experiment struct {
 
 func (x *Experiment) Reset() {
 	*x = Experiment{}
-	mi := &file_plan_proto_msgTypes[13]
+	mi := &file_plan_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1496,7 +1614,7 @@ func (x *Experiment) String() string {
 func (*Experiment) ProtoMessage() {}
 
 func (x *Experiment) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[13]
+	mi := &file_plan_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1509,7 +1627,7 @@ func (x *Experiment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Experiment.ProtoReflect.Descriptor instead.
 func (*Experiment) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{13}
+	return file_plan_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Experiment) GetSchemaVersion() uint32 {
@@ -1552,7 +1670,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_plan_proto_msgTypes[14]
+	mi := &file_plan_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1564,7 +1682,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[14]
+	mi := &file_plan_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1577,7 +1695,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{14}
+	return file_plan_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Record) GetKind() isRecord_Kind {
@@ -1683,7 +1801,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_plan_proto_msgTypes[15]
+	mi := &file_plan_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1813,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[15]
+	mi := &file_plan_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1826,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{15}
+	return file_plan_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Header) GetSchemaVersion() uint32 {
@@ -1785,7 +1903,7 @@ type BackendInfo struct {
 
 func (x *BackendInfo) Reset() {
 	*x = BackendInfo{}
-	mi := &file_plan_proto_msgTypes[16]
+	mi := &file_plan_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +1915,7 @@ func (x *BackendInfo) String() string {
 func (*BackendInfo) ProtoMessage() {}
 
 func (x *BackendInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[16]
+	mi := &file_plan_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +1928,7 @@ func (x *BackendInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackendInfo.ProtoReflect.Descriptor instead.
 func (*BackendInfo) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{16}
+	return file_plan_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BackendInfo) GetName() string {
@@ -1847,7 +1965,7 @@ type Verification struct {
 
 func (x *Verification) Reset() {
 	*x = Verification{}
-	mi := &file_plan_proto_msgTypes[17]
+	mi := &file_plan_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1859,7 +1977,7 @@ func (x *Verification) String() string {
 func (*Verification) ProtoMessage() {}
 
 func (x *Verification) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[17]
+	mi := &file_plan_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1872,7 +1990,7 @@ func (x *Verification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verification.ProtoReflect.Descriptor instead.
 func (*Verification) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{17}
+	return file_plan_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Verification) GetPlan() int32 {
@@ -1918,7 +2036,7 @@ type Iteration struct {
 
 func (x *Iteration) Reset() {
 	*x = Iteration{}
-	mi := &file_plan_proto_msgTypes[18]
+	mi := &file_plan_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1930,7 +2048,7 @@ func (x *Iteration) String() string {
 func (*Iteration) ProtoMessage() {}
 
 func (x *Iteration) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[18]
+	mi := &file_plan_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1943,7 +2061,7 @@ func (x *Iteration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Iteration.ProtoReflect.Descriptor instead.
 func (*Iteration) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{18}
+	return file_plan_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Iteration) GetPlan() int32 {
@@ -1992,7 +2110,7 @@ type TaskTime struct {
 
 func (x *TaskTime) Reset() {
 	*x = TaskTime{}
-	mi := &file_plan_proto_msgTypes[19]
+	mi := &file_plan_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2122,7 @@ func (x *TaskTime) String() string {
 func (*TaskTime) ProtoMessage() {}
 
 func (x *TaskTime) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[19]
+	mi := &file_plan_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +2135,7 @@ func (x *TaskTime) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTime.ProtoReflect.Descriptor instead.
 func (*TaskTime) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{19}
+	return file_plan_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TaskTime) GetTask() int32 {
@@ -2053,7 +2171,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_plan_proto_msgTypes[20]
+	mi := &file_plan_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2065,7 +2183,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[20]
+	mi := &file_plan_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2078,7 +2196,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{20}
+	return file_plan_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Failure) GetMessage() string {
@@ -2118,7 +2236,7 @@ type Footer struct {
 
 func (x *Footer) Reset() {
 	*x = Footer{}
-	mi := &file_plan_proto_msgTypes[21]
+	mi := &file_plan_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2130,7 +2248,7 @@ func (x *Footer) String() string {
 func (*Footer) ProtoMessage() {}
 
 func (x *Footer) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[21]
+	mi := &file_plan_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2143,7 +2261,7 @@ func (x *Footer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Footer.ProtoReflect.Descriptor instead.
 func (*Footer) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{21}
+	return file_plan_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Footer) GetMaxRssBytes() int64 {
@@ -2162,13 +2280,14 @@ const file_plan_proto_rawDesc = "" +
 	"\x05Group\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x14\n" +
-	"\x05ranks\x18\x03 \x03(\x05R\x05ranks\"j\n" +
+	"\x05ranks\x18\x03 \x03(\x05R\x05ranks\"\x82\x01\n" +
 	"\x06Origin\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x0e\n" +
 	"\x02ts\x18\x03 \x01(\x03R\x02ts\x12\x10\n" +
 	"\x03dur\x18\x04 \x01(\x03R\x03dur\x12\x12\n" +
-	"\x04name\x18\x05 \x01(\tR\x04name\"\x8b\x01\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12\x16\n" +
+	"\x06issued\x18\x06 \x01(\x03R\x06issued\"\x8b\x01\n" +
 	"\x04Span\x12.\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1a.mixdown.plan.v1.Span.KindR\x04kind\x12\x1f\n" +
 	"\vduration_ns\x18\x02 \x01(\x03R\n" +
@@ -2205,8 +2324,10 @@ const file_plan_proto_rawDesc = "" +
 	"\x05parts\x18\x11 \x03(\v2\x15.mixdown.plan.v1.PartR\x05parts\">\n" +
 	"\x04Part\x12\x19\n" +
 	"\bin_count\x18\x01 \x01(\x03R\ainCount\x12\x1b\n" +
-	"\tout_count\x18\x02 \x01(\x03R\boutCount\"\x06\n" +
-	"\x04Wait\"\x9d\x02\n" +
+	"\tout_count\x18\x02 \x01(\x03R\boutCount\"%\n" +
+	"\x04Wait\x12\x1d\n" +
+	"\n" +
+	"blocked_ns\x18\x01 \x01(\x03R\tblockedNs\"\x9d\x02\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\x05R\x06stream\x12\x12\n" +
@@ -2217,19 +2338,27 @@ const file_plan_proto_rawDesc = "" +
 	"\x06origin\x18\a \x01(\v2\x17.mixdown.plan.v1.OriginR\x06originB\x06\n" +
 	"\x04kind\"\x1c\n" +
 	"\x06Stream\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xa5\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xc0\x01\n" +
 	"\aProgram\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12&\n" +
 	"\x0fstart_offset_ns\x18\x02 \x01(\x03R\rstartOffsetNs\x121\n" +
 	"\astreams\x18\x03 \x03(\v2\x17.mixdown.plan.v1.StreamR\astreams\x12+\n" +
-	"\x05tasks\x18\x04 \x03(\v2\x15.mixdown.plan.v1.TaskR\x05tasks\"\xc7\x01\n" +
+	"\x05tasks\x18\x04 \x03(\v2\x15.mixdown.plan.v1.TaskR\x05tasks\x12\x19\n" +
+	"\btrace_ns\x18\x05 \x01(\x03R\atraceNs\"\xaf\x02\n" +
 	"\bWorkload\x12\x1d\n" +
 	"\n" +
 	"world_size\x18\x01 \x01(\x05R\tworldSize\x12.\n" +
 	"\x06groups\x18\x02 \x03(\v2\x16.mixdown.plan.v1.GroupR\x06groups\x124\n" +
 	"\bprograms\x18\x03 \x03(\v2\x18.mixdown.plan.v1.ProgramR\bprograms\x12\x12\n" +
 	"\x04step\x18\x04 \x01(\tR\x04step\x12\"\n" +
-	"\rtrace_step_ns\x18\x05 \x01(\x03R\vtraceStepNs\"\x7f\n" +
+	"\rtrace_step_ns\x18\x05 \x01(\x03R\vtraceStepNs\x12#\n" +
+	"\rclocks_differ\x18\x06 \x01(\bR\fclocksDiffer\x12A\n" +
+	"\fdependencies\x18\a \x01(\v2\x1d.mixdown.plan.v1.DependenciesR\fdependencies\"\x86\x01\n" +
+	"\fDependencies\x12\x1a\n" +
+	"\brecorded\x18\x01 \x01(\x03R\brecorded\x12\x1a\n" +
+	"\binferred\x18\x02 \x01(\x03R\binferred\x12\x1a\n" +
+	"\brejected\x18\x03 \x01(\x03R\brejected\x12\"\n" +
+	"\rfixed_wait_ns\x18\x04 \x01(\x03R\vfixedWaitNs\"\x7f\n" +
 	"\x04Plan\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03mix\x18\x02 \x01(\tR\x03mix\x12\x1a\n" +
@@ -2375,7 +2504,7 @@ func file_plan_proto_rawDescGZIP() []byte {
 }
 
 var file_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_plan_proto_goTypes = []any{
 	(Op)(0),               // 0: mixdown.plan.v1.Op
 	(DType)(0),            // 1: mixdown.plan.v1.DType
@@ -2394,17 +2523,18 @@ var file_plan_proto_goTypes = []any{
 	(*Stream)(nil),        // 14: mixdown.plan.v1.Stream
 	(*Program)(nil),       // 15: mixdown.plan.v1.Program
 	(*Workload)(nil),      // 16: mixdown.plan.v1.Workload
-	(*Plan)(nil),          // 17: mixdown.plan.v1.Plan
-	(*Settings)(nil),      // 18: mixdown.plan.v1.Settings
-	(*Experiment)(nil),    // 19: mixdown.plan.v1.Experiment
-	(*Record)(nil),        // 20: mixdown.plan.v1.Record
-	(*Header)(nil),        // 21: mixdown.plan.v1.Header
-	(*BackendInfo)(nil),   // 22: mixdown.plan.v1.BackendInfo
-	(*Verification)(nil),  // 23: mixdown.plan.v1.Verification
-	(*Iteration)(nil),     // 24: mixdown.plan.v1.Iteration
-	(*TaskTime)(nil),      // 25: mixdown.plan.v1.TaskTime
-	(*Failure)(nil),       // 26: mixdown.plan.v1.Failure
-	(*Footer)(nil),        // 27: mixdown.plan.v1.Footer
+	(*Dependencies)(nil),  // 17: mixdown.plan.v1.Dependencies
+	(*Plan)(nil),          // 18: mixdown.plan.v1.Plan
+	(*Settings)(nil),      // 19: mixdown.plan.v1.Settings
+	(*Experiment)(nil),    // 20: mixdown.plan.v1.Experiment
+	(*Record)(nil),        // 21: mixdown.plan.v1.Record
+	(*Header)(nil),        // 22: mixdown.plan.v1.Header
+	(*BackendInfo)(nil),   // 23: mixdown.plan.v1.BackendInfo
+	(*Verification)(nil),  // 24: mixdown.plan.v1.Verification
+	(*Iteration)(nil),     // 25: mixdown.plan.v1.Iteration
+	(*TaskTime)(nil),      // 26: mixdown.plan.v1.TaskTime
+	(*Failure)(nil),       // 27: mixdown.plan.v1.Failure
+	(*Footer)(nil),        // 28: mixdown.plan.v1.Footer
 }
 var file_plan_proto_depIdxs = []int32{
 	5,  // 0: mixdown.plan.v1.Span.kind:type_name -> mixdown.plan.v1.Span.Kind
@@ -2421,23 +2551,24 @@ var file_plan_proto_depIdxs = []int32{
 	13, // 11: mixdown.plan.v1.Program.tasks:type_name -> mixdown.plan.v1.Task
 	6,  // 12: mixdown.plan.v1.Workload.groups:type_name -> mixdown.plan.v1.Group
 	15, // 13: mixdown.plan.v1.Workload.programs:type_name -> mixdown.plan.v1.Program
-	16, // 14: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
-	3,  // 15: mixdown.plan.v1.Settings.span_mode:type_name -> mixdown.plan.v1.SpanMode
-	4,  // 16: mixdown.plan.v1.Settings.device:type_name -> mixdown.plan.v1.Device
-	17, // 17: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
-	18, // 18: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
-	21, // 19: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
-	23, // 20: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
-	24, // 21: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
-	26, // 22: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
-	27, // 23: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
-	22, // 24: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
-	25, // 25: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	17, // 14: mixdown.plan.v1.Workload.dependencies:type_name -> mixdown.plan.v1.Dependencies
+	16, // 15: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
+	3,  // 16: mixdown.plan.v1.Settings.span_mode:type_name -> mixdown.plan.v1.SpanMode
+	4,  // 17: mixdown.plan.v1.Settings.device:type_name -> mixdown.plan.v1.Device
+	18, // 18: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
+	19, // 19: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
+	22, // 20: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
+	24, // 21: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
+	25, // 22: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
+	27, // 23: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
+	28, // 24: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
+	23, // 25: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
+	26, // 26: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_plan_proto_init() }
@@ -2450,7 +2581,7 @@ func file_plan_proto_init() {
 		(*Task_Communication)(nil),
 		(*Task_Wait)(nil),
 	}
-	file_plan_proto_msgTypes[14].OneofWrappers = []any{
+	file_plan_proto_msgTypes[15].OneofWrappers = []any{
 		(*Record_Header)(nil),
 		(*Record_Verification)(nil),
 		(*Record_Iteration)(nil),
@@ -2463,7 +2594,7 @@ func file_plan_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plan_proto_rawDesc), len(file_plan_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,420 @@
+package sim
+
+import (
+	"math"
+	"slices"
+
+	"mixdown/replay/plan"
+	"mixdown/replay/plan/planpb"
+)
+
+// Meeting is what several ranks do together: a collective, or one transfer of
+// point-to-point.
+type Meeting struct {
+	// Communication is that of one member, or of one side of the transfer.
+	Communication *planpb.Communication
+	Rank          int32 // whose it is
+	Transfer      bool
+	Count         int64 // elements of a transfer
+	Ranks         int   // that take part: 2 of a transfer
+
+	// Traced is what it took in the trace, ns, from when its last member came to
+	// its end; 0 where Known is false: the trace does not tell.
+	Traced int64
+	Known  bool
+}
+
+// Graph is a workload made ready to be played, as often as one likes. Its nodes
+// are the tasks of all ranks: a task follows the one before it on its stream and
+// those that it depends on, and the members of an operation meet.
+//
+// What the trace shows of an operation is kept apart, so that it can change part
+// by part:
+//
+//   - from when it was issued, and the one before it was done, to when it began
+//     (queues, threads that wake up): the member's own;
+//   - waiting, from then to when the last member was there: nothing is kept of
+//     it, a play makes it anew;
+//   - the transfer, from then to when the members leave, in the median:
+//     Meeting.Traced, which a CommunicationCost may replace;
+//   - what a member ended later, or earlier, than that: its own again.
+//
+// A member that left before the last one came did not need it: it waits for those
+// alone that came before it left (a broadcast, a receiver that is late).
+type Graph struct {
+	w      *planpb.Workload
+	offset []int32 // of each program's first task
+	rank   []int32 // of each task: index of its program
+	tasks  []*planpb.Task
+	own    []int64 // ns: of a span its duration, of communication from when it can start to its arrival
+	waits  []int32 // tasks that must end before
+
+	after   []int32 // tasks that wait for task n: after[afterAt[n]:afterAt[n+1]]
+	afterAt []int32
+
+	meetings []meeting
+	members  []member // of meeting i: members[meetings[i].first:][:meetings[i].count]
+	of       []int32  // members that task n is: of[ofAt[n]:ofAt[n+1]]
+	ofAt     []int32
+
+	contradicted int
+}
+
+// meeting is an operation, or one transfer, that several tasks take part in.
+type meeting struct {
+	want         int32 // tasks that must come
+	first, count int32 // of Graph.members
+	early        int32 // of them that wait for some of the others only
+	Meeting
+}
+
+// member is a task's part in a meeting.
+type member struct {
+	task, meeting int32
+	// need is what the member waits for: all, or one member of Graph.members that
+	// was the last to come before it left.
+	need int32
+	own  int64 // ns, after the transfer; of one that does not wait for all, after need has come
+}
+
+// all is the need of a member that waits for all others.
+const all = -1
+
+// Len is the number of tasks.
+func (g *Graph) Len() int { return len(g.tasks) }
+
+// Contradicted is how many dependencies the times of the trace contradict: tasks
+// of one stream that overlapped, and members of an operation that left before
+// others came. They are not in the graph.
+func (g *Graph) Contradicted() int { return g.contradicted }
+
+// NewGraph makes the graph of a workload, which must not change any more.
+func NewGraph(w *planpb.Workload) *Graph {
+	g := &Graph{w: w, offset: make([]int32, len(w.Programs)+1)}
+	for r, program := range w.Programs {
+		g.offset[r+1] = g.offset[r] + int32(len(program.Tasks))
+	}
+	n := int(g.offset[len(w.Programs)])
+	g.tasks, g.rank = make([]*planpb.Task, 0, n), make([]int32, 0, n)
+	g.own, g.waits = make([]int64, n), make([]int32, n)
+	edges := g.order()
+	g.meet()
+	g.measure()
+	g.afterAt, g.after = group(n, len(edges), func(i int) (int32, int32) { return edges[i].before, edges[i].after })
+	return g
+}
+
+// group sorts n pairs by their first number, which is below keys: the second
+// numbers of key k are list[at[k]:at[k+1]], in the order of the pairs.
+func group(keys, n int, pair func(int) (int32, int32)) (at, list []int32) {
+	at, list = make([]int32, keys+1), make([]int32, n)
+	for i := range n {
+		k, _ := pair(i)
+		at[k+1]++
+	}
+	for k := range keys {
+		at[k+1] += at[k]
+	}
+	next := slices.Clone(at[:keys])
+	for i := range n {
+		k, v := pair(i)
+		list[next[k]] = v
+		next[k]++
+	}
+	return at, list
+}
+
+type edge struct{ before, after int32 }
+
+// maxLookBack bounds how many tasks of a stream are looked at for one that had
+// ended when the next began.
+const maxLookBack = 8
+
+// order finds what each task follows.
+func (g *Graph) order() []edge {
+	var edges []edge
+	follow := func(before, after int32) {
+		edges = append(edges, edge{before, after})
+		g.waits[after]++
+	}
+	for r, program := range g.w.Programs {
+		last := make([][]int32, len(program.Streams)) // by stream: its latest tasks
+		for i, t := range program.Tasks {
+			at := g.offset[r] + int32(i)
+			g.tasks, g.rank = append(g.tasks, t), append(g.rank, int32(r))
+			for int(t.Stream) >= len(last) {
+				last = append(last, nil)
+			}
+			free := t.GetOrigin().GetIssued() // from when the stream could have run it
+			for k, before := range slices.Backward(last[t.Stream]) {
+				if k < len(last[t.Stream])-maxLookBack {
+					break
+				}
+				if overlapped(g.tasks[before], t) {
+					g.contradicted++
+					continue
+				}
+				follow(before, at)
+				if o := g.tasks[before].Origin; o != nil {
+					free = max(free, o.Ts+o.Dur)
+				}
+				break
+			}
+			last[t.Stream] = append(last[t.Stream], at)
+			if n := len(last[t.Stream]); n > 2*maxLookBack {
+				last[t.Stream] = append(last[t.Stream][:0], last[t.Stream][n-maxLookBack:]...)
+			}
+			for _, d := range t.Deps {
+				follow(g.offset[r]+d, at)
+			}
+			switch {
+			case t.GetSpan() != nil:
+				g.own[at] = t.GetSpan().DurationNs
+			case t.GetCommunication() != nil && t.GetOrigin().GetIssued() > 0:
+				g.own[at] = max(t.Origin.Ts-free, 0)
+			}
+		}
+	}
+	return edges
+}
+
+// overlapped says whether the trace shows two operations of a stream at once:
+// Gloo has two threads for a group, and a program may wait late for a message.
+func overlapped(before, next *planpb.Task) bool {
+	a, b := before.Origin, next.Origin
+	return a != nil && b != nil && before.GetCommunication() != nil && next.GetCommunication() != nil &&
+		a.Rank == b.Rank && a.Ts+a.Dur > b.Ts+rounding && b.Issued > 0
+}
+
+// rounding is by how much, in ns, two moments of one clock may seem out of order:
+// older profilers write whole microseconds.
+const rounding = 2_000
+
+// meet finds who takes part in what.
+func (g *Graph) meet() {
+	met := map[plan.MeetingKey]int32{}
+	var list []member
+	add := func(task int32, k plan.MeetingKey, want int, count int64) {
+		i, ok := met[k]
+		if !ok {
+			i = int32(len(g.meetings))
+			met[k] = i
+			g.meetings = append(g.meetings, meeting{want: int32(want), Meeting: Meeting{
+				Communication: g.tasks[task].GetCommunication(), Rank: g.w.Programs[g.rank[task]].Rank,
+				Transfer: k.Transfer, Count: count, Ranks: want,
+			}})
+		}
+		g.meetings[i].count++
+		list = append(list, member{task: task, meeting: i, need: all})
+	}
+	for n, t := range g.tasks {
+		c := t.GetCommunication()
+		if c == nil {
+			continue
+		}
+		if len(c.Transfers) == 0 {
+			add(int32(n), plan.CollectiveKey(c), len(g.w.Groups[c.Group].Ranks), 0)
+			continue
+		}
+		rank := g.w.Programs[g.rank[n]].Rank
+		for _, tr := range c.Transfers {
+			add(int32(n), plan.TransferKey(rank, c, tr), 2, tr.Count)
+		}
+	}
+	first := int32(0)
+	next := make([]int32, len(g.meetings))
+	for i := range g.meetings {
+		g.meetings[i].first, next[i] = first, first
+		first += g.meetings[i].count
+	}
+	g.members = make([]member, len(list))
+	for _, m := range list {
+		g.members[next[m.meeting]] = m
+		next[m.meeting]++
+	}
+	g.ofAt, g.of = group(len(g.tasks), len(g.members), func(i int) (int32, int32) { return g.members[i].task, int32(i) })
+}
+
+// side is what the trace shows of a member.
+type side struct {
+	start, end int64
+	seen       bool // end is when it ended; else it had ended by then
+}
+
+// minBlocked is how long, in ns, a program must have stood still for a message so
+// that the end of its wait shows when the message was there.
+const minBlocked = 50_000
+
+// measure splits what the trace shows of each operation.
+func (g *Graph) measure() {
+	blocked := g.blocked()
+	onHost := onHost(g.w)
+	var sides []side
+	of := func(m *meeting) ([]side, bool) {
+		sides = sides[:0]
+		for _, x := range g.members[m.first : m.first+m.count] {
+			o := g.tasks[x.task].Origin
+			if o == nil {
+				return nil, false
+			}
+			s := side{start: o.Ts, end: o.Ts + o.Dur, seen: true}
+			if onHost && m.Transfer && blocked[x.task] < minBlocked {
+				s.seen, s.end = false, max(s.end-blocked[x.task], s.start)
+			}
+			sides = append(sides, s)
+		}
+		return sides, m.count == m.want
+	}
+	quick := map[int64]int64{}
+	if onHost {
+		quick = g.quick()
+	}
+	for i := range g.meetings {
+		m := &g.meetings[i]
+		s, ok := of(m)
+		if !ok {
+			continue
+		}
+		m.Known = true
+		switch {
+		case g.w.ClocksDiffer:
+			m.Traced = s[0].end - s[0].start
+			for _, x := range s {
+				m.Traced = min(m.Traced, x.end-x.start)
+			}
+		case m.Transfer:
+			g.splitTransfer(m, s, quick[m.size()], onHost)
+		default:
+			g.splitCollective(m, s)
+		}
+	}
+}
+
+// size is by what messages are compared, in elements.
+func (m *meeting) size() int64 {
+	return max(m.Communication.InCount, m.Communication.OutCount)
+}
+
+// blocked is how long the program waited for each operation, ns.
+func (g *Graph) blocked() []int64 {
+	blocked := make([]int64, len(g.tasks))
+	for n, t := range g.tasks {
+		if ns := t.GetWait().GetBlockedNs(); ns > 0 {
+			for _, d := range t.Deps {
+				at := g.offset[g.rank[n]] + d
+				blocked[at] = max(blocked[at], ns)
+			}
+		}
+	}
+	return blocked
+}
+
+// quick is what a message of a size takes where the trace does not show it: on a
+// host it seems to last until the program waited for it, however long it was
+// there. The quickest quarter of the messages of a size says what one takes.
+func (g *Graph) quick() map[int64]int64 {
+	bySize := map[int64][]int64{}
+	for i := range g.meetings {
+		m := &g.meetings[i]
+		if !m.Transfer || m.count != m.want {
+			continue
+		}
+		var start, end int64
+		complete := true
+		for k, x := range g.members[m.first : m.first+m.count] {
+			o := g.tasks[x.task].Origin
+			if complete = complete && o != nil; !complete {
+				break
+			}
+			start = max(start, o.Ts)
+			if k == 0 || o.Ts+o.Dur < end {
+				end = o.Ts + o.Dur
+			}
+		}
+		if complete {
+			bySize[m.size()] = append(bySize[m.size()], max(end-start, 0))
+		}
+	}
+	quick := map[int64]int64{}
+	for size, list := range bySize {
+		slices.Sort(list)
+		quick[size] = list[len(list)/4]
+	}
+	return quick
+}
+
+// splitCollective tells waiting from transfer and from what is a member's own.
+func (g *Graph) splitCollective(m *meeting, s []side) {
+	last := s[0].start
+	for _, x := range s {
+		last = max(last, x.start)
+	}
+	var took []int64
+	for _, x := range s {
+		if x.end >= last {
+			took = append(took, x.end-last)
+		}
+	}
+	slices.Sort(took)
+	m.Traced = took[len(took)/2]
+	for k, x := range s {
+		me := &g.members[m.first+int32(k)]
+		if x.end >= last {
+			me.own = x.end - last - m.Traced
+			continue
+		}
+		g.contradicted++
+		m.early++
+		need := k
+		for j, y := range s {
+			if y.start <= x.end && y.start > s[need].start {
+				need = j
+			}
+		}
+		me.need, me.own = m.first+int32(need), x.end-s[need].start
+	}
+}
+
+// splitTransfer does so for a message. Of a host only a program that stood still
+// shows when the message was there.
+func (g *Graph) splitTransfer(m *meeting, s []side, quick int64, onHost bool) {
+	last := max(s[0].start, s[1].start)
+	m.Traced = quick
+	if s[0].seen || s[1].seen {
+		m.Traced = math.MaxInt64
+	}
+	for _, x := range s {
+		if x.end >= last { // of a side that did not stand still, the message was there by then
+			m.Traced = min(m.Traced, x.end-last)
+		}
+	}
+	if m.Traced == math.MaxInt64 {
+		m.Traced = quick
+	}
+	for k, x := range s {
+		me := &g.members[m.first+int32(k)]
+		switch {
+		case x.end < last:
+			g.contradicted++
+			m.early++
+			me.need, me.own = m.first+int32(k), x.end-x.start
+			if !x.seen && onHost {
+				me.own = min(me.own, quick)
+			}
+		case x.seen:
+			me.own = x.end - last - m.Traced
+		}
+	}
+}
+
+// onHost says whether no rank has a device.
+func onHost(w *planpb.Workload) bool {
+	for _, program := range w.Programs {
+		for _, t := range program.Tasks {
+			if t.GetSpan().GetKind() == planpb.Span_DEVICE {
+				return false
+			}
+		}
+	}
+	return true
+}
