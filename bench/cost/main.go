@@ -46,7 +46,8 @@ type options struct {
 	rounds, starts    int
 	more              int
 	largest, smallest int64
-	load, threads     bool
+	load              bool
+	threads           string
 }
 
 func main() {
@@ -60,12 +61,16 @@ func main() {
 	flag.IntVar(&o.more, "more", 3, "further starts for cases that are not clear yet")
 	flag.Int64Var(&o.smallest, "min", 8, "smallest size in `bytes`")
 	flag.Int64Var(&o.largest, "max", 64<<20, "largest size in `bytes`")
-	flag.BoolVar(&o.threads, "threads", false, "let the MPIs alone be ready for many threads too, to see what that costs")
+	flag.StringVar(&o.threads, "threads", "single", "what the MPIs alone are ready for, to see what that costs: single, serialized (as the worker asks for where one stream communicates, and PyTorch always) or multiple")
 	flag.BoolVar(&o.load, "load", true, "also measure how long a large plan takes to load")
 	realtime := flag.Bool("realtime", false, "run everything at real-time priority, where others use the machine too; needs the right to, and leaves them little")
 	flag.Parse()
 	if *realtime {
 		fmt.Fprintln(os.Stderr, "cost:", again("chrt", "-r", "5"))
+		os.Exit(2)
+	}
+	if !slices.Contains([]string{"single", "serialized", "multiple"}, o.threads) {
+		fmt.Fprintf(os.Stderr, "cost: -threads %q: known are single, serialized, multiple\n", o.threads)
 		os.Exit(2)
 	}
 	o.libraries, o.ops = strings.Split(*libraries, ","), strings.Split(*ops, ",")

@@ -35,7 +35,7 @@ type start struct {
 	cases   []*benchCase
 	rounds  int
 	seed    uint64
-	threads bool
+	threads string
 
 	dir   string
 	spans []int64 // of each case, ns
@@ -82,9 +82,7 @@ func (s *start) startAlone(ctx context.Context) (func() error, error) {
 	n := strconv.Itoa(s.ranks())
 	args := []string{s.program, "--dir", s.dir, "--warmup", strconv.Itoa(warmup),
 		"--iterations", strconv.Itoa(s.rounds), "--seed", strconv.FormatUint(s.seed, 10), "--size", n}
-	if s.threads {
-		args = append(args, "--threads", "1")
-	}
+	args = append(args, "--threads", s.threads)
 	// The options with which the launcher starts the workers.
 	var commands []*exec.Cmd
 	switch s.cases[0].library {

@@ -123,7 +123,7 @@ Options parse(int argc, char** argv) {
     if (name == "--size") o.size = std::stoi(argv[i + 1]);
     if (name == "--warmup") o.warmup = std::stoi(argv[i + 1]);
     if (name == "--iterations") o.iterations = std::stoi(argv[i + 1]);
-    if (name == "--threads") o.threads = std::stoi(argv[i + 1]) != 0;
+    if (name == "--threads") o.threads = argv[i + 1];
     if (name == "--seed") o.seed = std::stoull(argv[i + 1]);
   }
   return o;

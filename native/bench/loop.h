@@ -29,10 +29,10 @@ struct Options {
   int warmup = 0;     ///< the worker's settings
   int iterations = 0;
   uint64_t seed = 0;
-  bool threads = false;  ///< MPI for many threads, as the worker needs it
+  std::string threads = "single";  ///< what MPI is to be ready for: single, serialized, multiple
 };
 
-/// --dir D --warmup N --iterations N --seed N [--rank N --size N] [--threads 1]
+/// --dir D --warmup N --iterations N --seed N [--rank N --size N] [--threads LEVEL]
 Options parse(int argc, char** argv);
 
 /// What the library does.

@@ -37,7 +37,10 @@ std::function<void()> make(const alone::Library& library, const alone::Case& c, 
 int main(int argc, char** argv) {
   const alone::Options options = alone::parse(argc, argv);
   int granted = 0;
-  MPI_Init_thread(&argc, &argv, options.threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &granted);
+  const int level = options.threads == "multiple"     ? MPI_THREAD_MULTIPLE
+                    : options.threads == "serialized" ? MPI_THREAD_SERIALIZED
+                                                      : MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, level, &granted);
   try {
     alone::Library library;
     MPI_Comm_rank(MPI_COMM_WORLD, &library.rank);

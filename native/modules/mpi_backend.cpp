@@ -28,7 +28,7 @@ class MpiBackend final : public Backend {
 
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = {
-        "blocking collectives; point-to-point with MPI_Isend and MPI_Irecv",
+        "blocking collectives; point-to-point with MPI_Send and MPI_Recv, several together with MPI_Isend and MPI_Irecv",
         "avg is a sum and a local division, premul_sum a local multiplication and a sum",
         "reduce_scatter(v) in place goes through a copy of the result",
         "more than 2147483647 elements: reductions and broadcast in several calls, the others composed of messages",

@@ -213,6 +213,18 @@ class MpiCommunicator final : public Communicator {
   void barrier() override { mpi_check(MPI_Barrier(comm_), "MPI_Barrier"); }
 
   void batch(const Transfer* transfers, size_t n, DType dtype) override {
+    // Waiting for one request is what the blocking calls do without making one.
+    if (n == 1 && transfers[0].count <= kPiece / size_of(dtype)) {
+      const Transfer& t = transfers[0];
+      const MPI_Datatype type = types_.datatype(dtype);
+      if (t.send) {
+        mpi_check(MPI_Send(t.buffer, int_of(t.count), type, t.peer, tag_of(t.match), comm_), "MPI_Send");
+      } else {
+        mpi_check(MPI_Recv(t.buffer, int_of(t.count), type, t.peer, tag_of(t.match), comm_, MPI_STATUS_IGNORE),
+                  "MPI_Recv");
+      }
+      return;
+    }
     // One for each thread that calls: grows to the largest batch and stays.
     thread_local std::vector<MPI_Request> requests;
     requests.clear();

@@ -113,7 +113,13 @@ void Control::set_stream(int stream, int task, StreamState state, int64_t since)
   shown.since.store(since, std::memory_order_relaxed);
 }
 
-void Control::count_task() { slot_->ended.fetch_add(1, std::memory_order_relaxed); }
+void Control::count_task(bool alone) {
+  if (!alone) {
+    slot_->ended.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  slot_->ended.store(slot_->ended.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
 void Control::set_failed(const char* message) {
   size_t length = std::strlen(message);

@@ -45,8 +45,9 @@ class Control {
   /// Shows what a stream does; streams beyond the 62 of the file show nothing.
   void set_stream(int stream, int task, StreamState state, int64_t since);
 
-  /// One more task has ended.
-  void count_task();
+  /// One more task has ended. `alone`: no other thread calls this now, so that no bus
+  /// need be locked.
+  void count_task(bool alone);
 
   /// Leaves the message and state 7. Async-signal-safe.
   void set_failed(const char* message);

@@ -312,7 +312,7 @@ void DeviceExecutor::end(int task, int64_t when) {
   states_[static_cast<size_t>(task)] = State::kEnded;
   times_[static_cast<size_t>(task)].end = when;
   --left_;
-  control_.count_task();
+  control_.count_task(true);
   Cursor& cursor = cursors_[static_cast<size_t>(step.stream)];
   const auto& stream = program_->streams[static_cast<size_t>(step.stream)];
   while (cursor.oldest < stream.size() && states_[static_cast<size_t>(stream[cursor.oldest])] == State::kEnded) {

@@ -76,7 +76,9 @@ void Executor::thread(int stream) {
 
 void Executor::run_stream(int stream) {
   int64_t ready = start_;  // virtual end of the stream's previous task
+  int64_t seen = 0;        // what the clock showed when that ended, 0 when it was not looked at
   int current = -1;
+  const bool alone = program_->streams.size() == 1;
   try {
     const std::vector<int>& tasks = program_->streams[stream];
     for (size_t i = 0; i < tasks.size(); ++i) {
@@ -84,7 +86,10 @@ void Executor::run_stream(int stream) {
       current = task;
       fetch_next(*program_, tasks, i);
       const Step& step = program_->steps[task];
-      ready = await_dependencies(stream, task, step, ready);
+      if (!step.deps.empty()) {
+        ready = await_dependencies(stream, task, step, ready);
+        seen = 0;
+      }
       Times& times = times_[task];
       switch (step.kind) {
         case Step::Kind::kWait:
@@ -102,12 +107,13 @@ void Executor::run_stream(int stream) {
           break;
         }
         case Step::Kind::kCommunication:
-          communicate(stream, task, step, ready);
+          communicate(stream, task, step, ready, ready == seen ? seen : now_ns());
+          seen = times.end;
           break;
       }
       ready = times.end;
       if (step.awaited) ended_[task].set(run_);
-      control_.count_task();
+      control_.count_task(alone);
     }
     current = -1;
     sleep_until(ready);
@@ -131,13 +137,13 @@ int64_t Executor::await_dependencies(int stream, int task, const Step& step, int
   return ready;
 }
 
-void Executor::communicate(int stream, int task, const Step& step, int64_t ready) {
+void Executor::communicate(int stream, int task, const Step& step, int64_t ready, int64_t now) {
   const Operation& operation = program_->operations[step.operation];
   StreamBuffers& buffers = buffers_[stream];
   if (check_ != nullptr) {
     check_->prepare(operation, program_->expectations[step.operation], buffers.in.data(), buffers.out.data());
+    now = now_ns();
   }
-  int64_t now = now_ns();
   if (ready > now) {
     control_.set_stream(stream, task, StreamState::kWaiting, now);
     sleep_until_exactly(ready);
