@@ -14,10 +14,14 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"mixdown/replay/mix"
 	"mixdown/replay/plan/planpb"
 )
 
-var backends = []string{"gloo", "openmpi", "mpich"}
+var backends = []string{"gloo", "openmpi", "mpich", "ucx"}
+
+// direct are those whose workers need no launcher.
+var direct = []string{"gloo", "ucx"}
 
 const (
 	f32  = planpb.DType_DTYPE_FLOAT32
@@ -91,15 +95,16 @@ func TestRanksWithoutProgram(t *testing.T) {
 
 // Two plans of one job, on different mixes, measured alternately.
 func TestMixedBackends(t *testing.T) {
-	for _, mpi := range []string{"openmpi", "mpich"} {
-		t.Run(mpi, func(t *testing.T) {
-			need(t, filepath.Dir(worker(t)), "gloo")
-			need(t, filepath.Dir(worker(t)), mpi)
+	for _, pair := range [][2]string{{"gloo", "openmpi"}, {"gloo", "mpich"}, {"gloo", "ucx"}, {"ucx", "openmpi"}, {"ucx", "mpich"}, {"ucx", "ucx:tcp"}} {
+		first, other := pair[0], pair[1]
+		t.Run(first+" and "+other, func(t *testing.T) {
+			need(t, filepath.Dir(worker(t)), first)
+			need(t, filepath.Dir(worker(t)), mix.Library(other))
 			var plans []*planpb.Workload
-			for _, second := range []string{"gloo", mpi} {
-				b := newBuilder(3, 2, "gloo")
+			for _, second := range []string{first, other} {
+				b := newBuilder(3, 2, first)
 				for k := range 10 {
-					b.backend = "gloo"
+					b.backend = first
 					b.collective(opAR, f32, plus, 0, 0, 5000, k%2)
 					b.backend = second
 					b.collective(planpb.Op_OP_ALL_TO_ALL, f32, plus, 0, 0, 500, 1-k%2)
@@ -108,7 +113,7 @@ func TestMixedBackends(t *testing.T) {
 			}
 			e := experiment(plans...)
 			e.Settings.Iterations = 10
-			all := start(t, e, launch{backend: mpi}).done(t, e)
+			all := start(t, e, launch{backend: other}).done(t, e)
 			if n := len(all[0][0].GetHeader().Backends); n != 2 {
 				t.Errorf("%d backends in the header, want 2", n)
 			}
@@ -396,8 +401,14 @@ func TestStop(t *testing.T) {
 }
 
 func TestKilledWorker(t *testing.T) {
-	need(t, filepath.Dir(worker(t)), "gloo")
-	j := start(t, endless("gloo"), launch{})
+	for _, backend := range direct {
+		t.Run(backend, func(t *testing.T) { killed(t, backend) })
+	}
+}
+
+func killed(t *testing.T, backend string) {
+	need(t, filepath.Dir(worker(t)), backend)
+	j := start(t, endless(backend), launch{})
 	j.running(t)
 	if err := syscall.Kill(int(j.slot(t, 1).pid), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -418,12 +429,18 @@ func TestKilledWorker(t *testing.T) {
 }
 
 func TestLauncherGone(t *testing.T) {
-	need(t, filepath.Dir(worker(t)), "gloo")
+	for _, backend := range direct {
+		t.Run(backend, func(t *testing.T) { launcherGone(t, backend) })
+	}
+}
+
+func launcherGone(t *testing.T, backend string) {
+	need(t, filepath.Dir(worker(t)), backend)
 	gone := exec.Command("true")
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
 	}
-	j := start(t, endless("gloo"), launch{pid: gone.Process.Pid})
+	j := start(t, endless(backend), launch{pid: gone.Process.Pid})
 	j.wait()
 	for i, code := range j.codes {
 		if s := j.slot(t, i); code != 3 || s.state != 9 {
@@ -433,8 +450,14 @@ func TestLauncherGone(t *testing.T) {
 }
 
 func TestTerminated(t *testing.T) {
-	need(t, filepath.Dir(worker(t)), "gloo")
-	j := start(t, endless("gloo"), launch{})
+	for _, backend := range direct {
+		t.Run(backend, func(t *testing.T) { terminated(t, backend) })
+	}
+}
+
+func terminated(t *testing.T, backend string) {
+	need(t, filepath.Dir(worker(t)), backend)
+	j := start(t, endless(backend), launch{})
 	j.running(t)
 	for i := range j.size {
 		// One that is gone already has lost its connection to the first.
@@ -485,7 +508,8 @@ func TestProbe(t *testing.T) {
 				t.Errorf("%d operations, want %d", len(info.Operations), len(planpb.Op_name)-1)
 			}
 			for _, o := range info.Operations {
-				composed := backend == "gloo" && slices.Contains([]string{"reduce_scatter", "reduce_scatterv", "gatherv", "scatterv"}, o.Op)
+				composed := backend == "gloo" && slices.Contains([]string{"reduce_scatter", "reduce_scatterv", "gatherv", "scatterv"}, o.Op) ||
+					backend == "ucx" && !slices.Contains([]string{"send", "recv", "batch"}, o.Op)
 				if o.Native == composed || (o.ComposedOf != "") != composed {
 					t.Errorf("%+v", o)
 				}

@@ -39,6 +39,9 @@ var sizes = []int64{8, 512, 4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20}
 func casesOf(library string, ranks int, o options) []*benchCase {
 	var list []*benchCase
 	for _, op := range o.ops {
+		if library == "ucx" && op != "send_recv" {
+			continue // UCX has no collectives of its own
+		}
 		for _, bytes := range sizes {
 			if bytes < o.smallest || bytes > o.largest {
 				continue

@@ -53,7 +53,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin", "`folder` of mixdown-worker, built with MIXDOWN_TESTING")
-	libraries := flag.String("libraries", "gloo,openmpi,mpich", "comma list")
+	libraries := flag.String("libraries", "gloo,openmpi,mpich,ucx", "comma list; ucx alone has messages only")
 	ops := flag.String("ops", "all_reduce,all_to_all,send_recv", "comma list")
 	ranks := flag.String("ranks", "2,4", "comma list of numbers of ranks, even")
 	flag.IntVar(&o.rounds, "rounds", 10, "how often each case runs in one start")

@@ -95,7 +95,9 @@ func (s *start) startAlone(ctx context.Context) (func() error, error) {
 		commands[0].Env = append(os.Environ(), "UCX_TLS=self,sm")
 	default:
 		for r := range s.ranks() {
-			commands = append(commands, exec.CommandContext(ctx, args[0], append(args[1:], "--rank", strconv.Itoa(r))...))
+			c := exec.CommandContext(ctx, args[0], append(args[1:], "--rank", strconv.Itoa(r))...)
+			c.Env = append(os.Environ(), "UCX_TLS=self,sm") // as the module for UCX has it
+			commands = append(commands, c)
 		}
 	}
 	ended := make(chan error, len(commands))

@@ -53,6 +53,9 @@ func TestScripts(t *testing.T) {
 			case "mpi":
 				_, a := os.Stat(filepath.Join(filepath.Dir(worker), "libmixdown_openmpi.so"))
 				return a == nil, nil
+			case "ucx":
+				_, err := os.Stat(filepath.Join(filepath.Dir(worker), "libmixdown_ucx.so"))
+				return err == nil, nil
 			case "emulated":
 				_, err := os.Stat(filepath.Join(filepath.Dir(worker), "testing", "emulated", "libcuda.so.1"))
 				return err == nil, nil

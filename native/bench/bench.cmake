@@ -19,6 +19,10 @@ if(MIXDOWN_TESTING)
       target_link_libraries(alone-${name} PRIVATE ${${name}_LIBRARY})
     endif()
   endforeach()
+  if(TARGET mixdown_ucx)
+    mixdown_alone(ucx bench/ucx_alone.cpp)
+    target_link_libraries(alone-ucx PRIVATE ucx_headers)
+  endif()
   # Both wait alike: with more ranks than cores MPICH's own way of waiting takes
   # a thousand times as long.
   if(TARGET alone-mpich)

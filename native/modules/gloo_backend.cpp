@@ -31,7 +31,8 @@ class GlooBackend final : public Backend {
 
   std::vector<std::string> notes() const override {
     return {
-        "transport: tcp",
+        "transport: tcp; Gloo has none for shared memory, and what it has for InfiniBand lacks the messages that its "
+        "newer collectives are made of",
         "elements are reduced by mixdown's own functions, between Gloo's messages",
         "avg is a sum and a local division, premul_sum a local multiplication and a sum",
         "all_to_all(v), gather and scatter in place copy what would be overwritten aside",

@@ -50,9 +50,10 @@ var known = []struct {
 	{"gloo", direct, "install libgloo-dev and run make build"},
 	{"openmpi", openMPI, "install openmpi-bin and libopenmpi-dev and run make build"},
 	{"mpich", mpich, "install mpich and libmpich-dev and run make build"},
+	{"ucx", direct, "install libucx-dev and run make build"},
 	{"nccl", direct, "run make build; it needs an NVIDIA GPU, its driver and NCCL (libnccl.so.2) when it runs"},
 	{"rccl", "", "this version of mixdown has no module for it"},
-	{"ucc", "", "this version of mixdown has no module for it"},
+	{"ucc", "", "this version of mixdown has no module for it; ucx has the messages that it is built on"},
 }
 
 // The launchers.

@@ -25,30 +25,36 @@ const faultTimeout = 3 * time.Second
 
 func testWorker(t *testing.T) Worker {
 	t.Helper()
+	return workerWith(t, "gloo")
+}
+
+// workerWith is the worker with the module of a backend.
+func workerWith(t *testing.T, backend string) Worker {
+	t.Helper()
 	path := os.Getenv("MIXDOWN_WORKER")
 	if path == "" {
 		path, _ = filepath.Abs("../../bin/mixdown-worker")
 	}
 	w := Worker{Path: path}
-	if _, err := os.Stat(w.module("gloo")); err != nil {
-		t.Skipf("the worker or its module for Gloo is not built: %v", err)
+	if _, err := os.Stat(w.module(backend)); err != nil {
+		t.Skipf("the worker or its module for %s is not built: %v", backend, err)
 	}
 	return w
 }
 
 // endless is an experiment that runs until something happens: all_reduces of three
 // ranks, and a message from rank 0 to rank 2 on a stream of its own.
-func endless() *planpb.Experiment {
+func endless(backend string) *planpb.Experiment {
 	w := &planpb.Workload{WorldSize: 3, Groups: []*planpb.Group{{Name: "data", Ranks: []int32{0, 1, 2}}, {Name: "pair", Ranks: []int32{0, 2}}}}
 	for r := range int32(3) {
 		p := &planpb.Program{Rank: r, Streams: []*planpb.Stream{{Name: "collectives"}, {Name: "messages"}}}
 		for seq := range int64(5) {
 			p.Tasks = append(p.Tasks, &planpb.Task{Id: int32(seq), Kind: &planpb.Task_Communication{Communication: &planpb.Communication{
 				Op: planpb.Op_OP_ALL_REDUCE, Seq: seq, Dtype: planpb.DType_DTYPE_FLOAT32, InCount: 256, OutCount: 256,
-				ReduceOp: planpb.ReduceOp_REDUCE_OP_SUM, Backend: "gloo"}}})
+				ReduceOp: planpb.ReduceOp_REDUCE_OP_SUM, Backend: backend}}})
 		}
 		if r != 1 {
-			c := &planpb.Communication{Group: 1, Op: planpb.Op_OP_SEND, Dtype: planpb.DType_DTYPE_FLOAT32, InCount: 64, Backend: "gloo",
+			c := &planpb.Communication{Group: 1, Op: planpb.Op_OP_SEND, Dtype: planpb.DType_DTYPE_FLOAT32, InCount: 64, Backend: backend,
 				Transfers: []*planpb.Transfer{{Send: true, Peer: 2 - r, Count: 64}}}
 			if r == 2 {
 				c.Op, c.InCount, c.OutCount, c.Transfers[0].Send = planpb.Op_OP_RECV, 0, 64, false
@@ -65,12 +71,17 @@ func endless() *planpb.Experiment {
 // under way, and returns what the run says.
 func suffer(t *testing.T, w Worker, dir string, fault func(pids []int)) string {
 	t.Helper()
+	return sufferOn(t, "gloo", w, dir, fault)
+}
+
+func sufferOn(t *testing.T, backend string, w Worker, dir string, fault func(pids []int)) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	underWay, once := make(chan struct{}), sync.Once{}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := w.Run(ctx, endless(), Options{Dir: dir, Timeout: faultTimeout, Progress: func(p Progress) {
+		_, err := w.Run(ctx, endless(backend), Options{Dir: dir, Timeout: faultTimeout, Progress: func(p Progress) {
 			if p.State == Timing && p.Iteration > 20 {
 				once.Do(func() { close(underWay) })
 			}
@@ -133,6 +144,28 @@ func left(t *testing.T, dir string) {
 	}
 }
 
+// stopAmidst stops a worker so that rank 0 waits for it in a collective. One that is
+// stopped at the end of an iteration has done its part: the others go on to the barrier.
+func stopAmidst(t *testing.T, dir string, pid int) {
+	t.Helper()
+	found, _ := filepath.Glob(filepath.Join(dir, "run-*", "control"))
+	for range 100 {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+		time.Sleep(200 * time.Millisecond)
+		data, err := os.ReadFile(found[0])
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if binary.NativeEndian.Uint32(data[headerSize+streamsOffset+4:]) == StreamCommunicates {
+			return
+		}
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+		time.Sleep(7 * time.Millisecond)
+	}
+	t.Error("rank 0 never waits in a collective")
+}
+
 func expect(t *testing.T, text string, patterns ...string) {
 	t.Helper()
 	for _, p := range patterns {
@@ -143,16 +176,25 @@ func expect(t *testing.T, text string, patterns ...string) {
 }
 
 func TestStoppedWorker(t *testing.T) {
-	text := suffer(t, testWorker(t), t.TempDir(), func(pids []int) { _ = syscall.Kill(pids[1], syscall.SIGSTOP) })
-	expect(t, text, `no progress for 3s`,
-		`^  rank 1: in the timed iterations.*; its process is stopped by a signal`,
-		`^  rank 0: in the timed iterations, plan "endless", iteration \d+; `+
-			`collectives is in all_reduce \d of group "data" on gloo \(1024 bytes\) since [3-9]\.\d s`)
+	for _, backend := range []string{"gloo", "ucx"} {
+		t.Run(backend, func(t *testing.T) {
+			dir := t.TempDir()
+			text := sufferOn(t, backend, workerWith(t, backend), dir, func(pids []int) { stopAmidst(t, dir, pids[1]) })
+			expect(t, text, `no progress for 3s`,
+				`^  rank 1: in the timed iterations.*; its process is stopped by a signal`,
+				`^  rank 0: in the timed iterations, plan "endless", iteration \d+; `+
+					`collectives is in all_reduce \d of group "data" on `+backend+` \(1024 bytes\) since [3-9]\.\d s`)
+		})
+	}
 }
 
 func TestKilledWorker(t *testing.T) {
-	text := suffer(t, testWorker(t), t.TempDir(), func(pids []int) { _ = syscall.Kill(pids[2], syscall.SIGKILL) })
-	expect(t, text, `rank 2 died \(process \d+\) while in the timed iterations: signal 9`, `^  rank 2: .*its process is gone`)
+	for _, backend := range []string{"gloo", "ucx"} {
+		t.Run(backend, func(t *testing.T) {
+			text := sufferOn(t, backend, workerWith(t, backend), t.TempDir(), func(pids []int) { _ = syscall.Kill(pids[2], syscall.SIGKILL) })
+			expect(t, text, `rank 2 died \(process \d+\) while in the timed iterations: signal 9`, `^  rank 2: .*its process is gone`)
+		})
+	}
 }
 
 // TestFullDisk: a file system of its own, filled while the workers run.
@@ -183,7 +225,7 @@ func TestNoSpaceAtAll(t *testing.T) {
 		t.Skipf("a file system to fill cannot be mounted: %v: %s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() })
-	_, err := w.Run(context.Background(), endless(), Options{Dir: dir})
+	_, err := w.Run(context.Background(), endless("gloo"), Options{Dir: dir})
 	if !errors.Is(err, ErrFailed) || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v, want ErrFailed for want of space", err)
 	}

@@ -23,7 +23,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := k.complete()
-	exp := endless()
+	exp := endless("gloo")
 	exp.Settings.Iterations = int32(done) + 5
 	results, err := w.Run(context.Background(), exp, Options{Resume: dir})
 	if err != nil {
@@ -57,7 +57,7 @@ func TestResume(t *testing.T) {
 // TestReadKept: a result file may end anywhere.
 func TestReadKept(t *testing.T) {
 	w, dir := testWorker(t), t.TempDir()
-	exp := endless()
+	exp := endless("gloo")
 	exp.Settings.Iterations = 8
 	if _, err := w.Run(context.Background(), exp, Options{Dir: dir}); err != nil {
 		t.Fatal(err)

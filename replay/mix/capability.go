@@ -86,6 +86,7 @@ func Known() Capabilities {
 		{Name: "gloo"},
 		{Name: "openmpi", Family: "mpi"},
 		{Name: "mpich", Family: "mpi"},
+		{Name: "ucx"},
 		nccl, rccl,
 	}}
 }

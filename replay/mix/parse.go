@@ -89,7 +89,7 @@ func parseRule(text string) (Rule, error) {
 		return rule, errors.New("a rule is empty")
 	}
 	at := strings.LastIndexByte(text, '=')
-	for at > 0 && (strings.HasSuffix(text[:at], "/ch") || strings.HasSuffix(text[:at], ":ch")) {
+	for at > 0 && endsInSetting(text[:at]) {
 		at = strings.LastIndexByte(text[:at], '=')
 	}
 	if at <= 0 || at == len(text)-1 {

@@ -15,6 +15,9 @@ func TestBackendsWithSettings(t *testing.T) {
 		"*=nccl:ring/ll128":               "nccl:ring/ll128",
 		"all_reduce@>=1MiB=nccl:ch=8":     "nccl:ch=8",
 		"all_reduce=nccl:tree/ch=4,*=ucc": "nccl:tree/ch=4",
+		"*=ucx:tcp":                       "ucx:tcp",
+		"*=ucx:sysv/cma/rndv=65536":       "ucx:sysv/cma/rndv=65536",
+		"all_reduce@>=1KiB=ucx:rndv=1":    "ucx:rndv=1",
 	} {
 		m, err := mix.Parse(text)
 		if err != nil {
@@ -26,15 +29,19 @@ func TestBackendsWithSettings(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"*=nccl:fast":       "neither an algorithm",
-		"*=nccl:":           "neither an algorithm",
-		"*=nccl:ring/tree":  "two algorithms",
-		"*=nccl:ll/simple":  "two protocols",
-		"*=nccl:ch=0":       "neither an algorithm",
-		"*=nccl:ch=4/ch=8":  "two numbers of channels",
-		"*=gloo:ring":       "only nccl has settings",
-		"all_reduce=:ch=8":  "only nccl has settings",
-		"*=nccl:ring/ch=99": "ch=1 to ch=64",
+		"*=nccl:fast":         "neither an algorithm",
+		"*=nccl:":             "neither an algorithm",
+		"*=nccl:ring/tree":    "two algorithms",
+		"*=nccl:ll/simple":    "two protocols",
+		"*=nccl:ch=0":         "neither an algorithm",
+		"*=nccl:ch=4/ch=8":    "two numbers of channels",
+		"*=gloo:ring":         "only nccl and ucx have settings",
+		"all_reduce=:ch=8":    "only nccl and ucx have settings",
+		"*=nccl:ring/ch=99":   "ch=1 to ch=64",
+		"*=ucx:tls":           `"tls" is neither a transport`,
+		"*=ucx:tcp/rndv=":     `"rndv=" is neither a transport`,
+		"*=ucx:tcp/rndv=-1":   "nor rndv=BYTES",
+		"*=ucx:rndv=1/rndv=2": "two sizes of rndv",
 	} {
 		if _, err := mix.Parse(text); !errors.Is(err, mix.ErrSyntax) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
