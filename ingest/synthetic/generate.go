@@ -113,7 +113,11 @@ func (s *run) step(step int) {
 // computation runs n kernels, and one that lasts delay if it is not 0.
 func (s *run) computation(r *rank, n int, delay int64) {
 	for range n {
-		s.kernel(r, "aten::mm", s.noisy(r.rng, s.KernelNs))
+		ns := s.noisy(r.rng, s.KernelNs)
+		if r.number < len(s.Pace) {
+			ns = int64(float64(ns) * s.Pace[r.number])
+		}
+		s.kernel(r, "aten::mm", ns)
 	}
 	if delay > 0 {
 		s.kernel(r, "aten::cumsum", delay)

@@ -70,9 +70,10 @@ type Options struct {
 	// data group and two of all, different in each group, so that the order tells
 	// which is which even when some are dropped.
 	Collectives []Collective
-	Kernels     int   // computations in each step, spread around the communication; default 8
-	KernelNs    int64 // mean length of one; default 100,000
-	LaunchNs    int64 // what one launch costs the program; default 6,000
+	Kernels     int       // computations in each step, spread around the communication; default 8
+	KernelNs    int64     // mean length of one; default 100,000
+	LaunchNs    int64     // what one launch costs the program; default 6,000
+	Pace        []float64 // by rank: how many times as long its computation takes; ranks beyond its end 1
 
 	Clocks     []Clock // by rank; ranks beyond its end have true clocks
 	Stragglers []Straggler
@@ -144,6 +145,11 @@ func (o Options) check() error {
 	}
 	if transfers && (o.Generation == NoCommArgs && !o.Host || o.Host && groups) {
 		return fail("its trace would not say who sends to whom")
+	}
+	for _, p := range o.Pace {
+		if !(p > 0 && p < 1e6) {
+			return fail("computation that takes %g times as long", p)
+		}
 	}
 	for _, s := range o.Stragglers {
 		if s.Rank < 0 || s.Rank >= o.Ranks || s.Step < 0 || s.Step >= o.Steps || s.Collective < 0 || s.Collective >= len(o.Collectives) || s.Delay < 0 {

@@ -18,6 +18,12 @@ import (
 // for the one launch c for which the second term is largest. Two spans, the
 // second starting no earlier than launch c, end at exactly this time, whatever
 // becomes of the first's dependencies.
+//
+// A kernel that finds its stream idle starts some microseconds after its launch;
+// one that is queued does not need them. So own has them (up to what is usual on
+// the rank) for the first kernel and for launch c alone: where the host is ahead,
+// because communication held up the device, kernels follow each other closely. The
+// two spans may then end that much too late, once a run.
 type kernelRun struct {
 	items    []*item
 	total    int64 // ns, sum of own
@@ -69,6 +75,7 @@ func (d *deviceRank) makeRun(l *line, items []*item) kernelRun {
 		previous = l.items[k-1].end
 	}
 	own := make([]int64, len(items))
+	lag := make([]int64, len(items)) // from the launch to when the kernel could start, not in own
 	for k, it := range items {
 		ready := previous
 		if it.launched {
@@ -82,6 +89,10 @@ func (d *deviceRank) makeRun(l *line, items []*item) kernelRun {
 		}
 		run.lead = max(it.start-ready, 0)
 		own[k] = max(it.end-max(ready, it.start), 0) + run.lead
+		if k > 0 && it.launched {
+			lag[k] = min(it.start-it.launch, d.latency)
+			own[k] -= min(run.lead, max(it.launch+lag[k]-ready, 0))
+		}
 		run.total += own[k]
 		previous = max(previous, it.end)
 	}
@@ -93,9 +104,28 @@ func (d *deviceRank) makeRun(l *line, items []*item) kernelRun {
 	run.tail = run.total
 	for k := len(items) - 1; k > 0; k-- {
 		tail += own[k]
-		if at := items[k].launch + tail; at > best {
-			best, run.critical, run.tail = at, k, tail
+		if at := items[k].launch + lag[k] + tail; at > best {
+			best, run.critical, run.tail = at, k, lag[k]+tail
 		}
 	}
+	run.total += lag[run.critical]
 	return run
+}
+
+// launchLatency is what usually passes, in ns, from a launch to the start of a
+// kernel whose stream is idle: what a tenth of them does not exceed.
+func (d *deviceRank) launchLatency() int64 {
+	var took []int64
+	for _, l := range d.lines {
+		for k, it := range l.items {
+			if it.operation < 0 && it.launched && (k == 0 || l.items[k-1].end <= it.launch) {
+				took = append(took, it.start-it.launch)
+			}
+		}
+	}
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[len(took)/10]
 }

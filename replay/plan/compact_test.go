@@ -57,3 +57,41 @@ func TestRunsEndWhenTheirKernelsWould(t *testing.T) {
 		t.Errorf("only %d runs needed two spans: launches hardly mattered", two)
 	}
 }
+
+// TestLaunchLatencyIsPaidOnce: kernels that the host launched well before they can
+// run follow each other closely; else spans end no more than one latency late.
+func TestLaunchLatencyIsPaidOnce(t *testing.T) {
+	const latency = 4
+	rng := rand.New(rand.NewPCG(11, 12))
+	for range 5000 {
+		n := 2 + rng.IntN(12)
+		l := &line{stream: 1}
+		launch, end := int64(100), int64(0)
+		durs := make([]int64, n)
+		for k := range n {
+			durs[k] = 1 + rng.Int64N(12)
+			start := max(end, launch+latency)
+			end = start + durs[k]
+			l.items = append(l.items, &item{stream: 1, launched: true, launch: launch, start: start, end: end, position: k, operation: -1})
+			launch += 1 + rng.Int64N(20)
+		}
+		d := &deviceRank{latency: latency}
+		run := d.makeRun(l, l.items)
+		for _, held := range []int64{0, rng.Int64N(300), 1000} { // until when something holds up the first kernel
+			want := held
+			for k, it := range l.items {
+				want = max(want, it.launch+latency) + durs[k]
+			}
+			got := max(held, run.items[0].launch)
+			if run.critical > 0 {
+				got += run.total - run.tail
+				got = max(got, run.items[run.critical].launch) + run.tail
+			} else {
+				got += run.total
+			}
+			if got < want || got > want+2*latency {
+				t.Fatalf("%d kernels, held up until %d: spans end at %d, kernels at %d", n, held, got, want)
+			}
+		}
+	}
+}

@@ -23,6 +23,8 @@ type deviceRank struct {
 	rank *trace.Rank
 	win  window
 
+	latency int64 // ns, see launchLatency
+
 	items  []*item         // device work of the step, by launch
 	lines  map[int64]*line // by device stream
 	points []devicePoint   // of the host, by time
@@ -60,7 +62,9 @@ type devicePoint struct {
 func (w *workload) deviceProgram(r int, win window) *builder {
 	d := &deviceRank{w: w, r: r, rank: w.run.Ranks[r], win: win, lines: map[int64]*line{}}
 	d.gather()
+	d.latency = d.launchLatency()
 	d.linkCommunication()
+	d.inferDependencies()
 	d.linkHost()
 	return d.emit()
 }
@@ -153,8 +157,12 @@ func (d *deviceRank) linkCommunication() {
 			next++
 		}
 		if it.operation >= 0 {
-			if before := lastCompute[it.thread]; it.launched && before != nil && before.end <= it.start+slack {
-				it.depend(before)
+			if before := lastCompute[it.thread]; it.launched && before != nil {
+				if before.end <= it.start+slack {
+					d.infer(it, before)
+				} else {
+					d.w.pb.Dependencies.Rejected++
+				}
 			}
 			issued = append(issued, it)
 			continue
@@ -162,7 +170,7 @@ func (d *deviceRank) linkCommunication() {
 		if at, waited := pending[it.thread]; waited && it.launched {
 			for _, c := range slices.Backward(issued) {
 				if c.issued() <= at && c.end <= it.start+slack {
-					it.depend(c)
+					d.infer(it, c)
 					break
 				}
 			}
@@ -174,10 +182,12 @@ func (d *deviceRank) linkCommunication() {
 	}
 }
 
-func (it *item) depend(on *item) {
-	if on.stream != it.stream {
+// infer makes an item wait for one on another stream.
+func (d *deviceRank) infer(it, on *item) {
+	if on.stream != it.stream && !slices.Contains(it.deps, on) {
 		it.deps = append(it.deps, on)
 		on.referenced = true
+		d.w.pb.Dependencies.Inferred++
 	}
 }
 
@@ -185,6 +195,7 @@ func (it *item) depend(on *item) {
 func (d *deviceRank) linkHost() {
 	for _, it := range d.items {
 		if it.launched {
+			d.w.pb.Dependencies.Recorded++
 			d.points = append(d.points, devicePoint{at: it.launch, launch: it})
 		}
 	}
@@ -207,6 +218,11 @@ func (d *deviceRank) linkHost() {
 			}
 		}
 		if len(p.deps) > 0 {
+			if ev.Stream[i] != trace.NoStream && ev.Stream[i] >= 0 {
+				d.w.pb.Dependencies.Recorded++
+			} else {
+				d.w.pb.Dependencies.Inferred += int64(len(p.deps))
+			}
 			d.points = append(d.points, p)
 		}
 	}

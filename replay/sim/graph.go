@@ -237,9 +237,14 @@ func (g *Graph) meet() {
 
 // side is what the trace shows of a member.
 type side struct {
+	issued     int64
 	start, end int64
-	seen       bool // end is when it ended; else it had ended by then
+	stood      int64 // ns up to end in which the program stood still for it
+	wait       int32 // task, none: nothing waits for it alone
 }
+
+// none is no task.
+const none = -1
 
 // minBlocked is how long, in ns, a program must have stood still for a message so
 // that the end of its wait shows when the message was there.
@@ -247,45 +252,41 @@ const minBlocked = 50_000
 
 // measure splits what the trace shows of each operation.
 func (g *Graph) measure() {
-	blocked := g.blocked()
-	onHost := onHost(g.w)
+	waits := g.waitsFor()
+	host := onHost(g.w)
+	var quick map[int64]int64
+	if host {
+		quick = g.quick()
+	}
 	var sides []side
-	of := func(m *meeting) ([]side, bool) {
+	for i := range g.meetings {
+		m := &g.meetings[i]
 		sides = sides[:0]
 		for _, x := range g.members[m.first : m.first+m.count] {
 			o := g.tasks[x.task].Origin
 			if o == nil {
-				return nil, false
+				break
 			}
-			s := side{start: o.Ts, end: o.Ts + o.Dur, seen: true}
-			if onHost && m.Transfer && blocked[x.task] < minBlocked {
-				s.seen, s.end = false, max(s.end-blocked[x.task], s.start)
+			s := side{issued: o.Issued, start: o.Ts, end: o.Ts + o.Dur, wait: waits[x.task]}
+			if s.wait != none {
+				s.stood = g.tasks[s.wait].GetWait().BlockedNs
 			}
 			sides = append(sides, s)
 		}
-		return sides, m.count == m.want
-	}
-	quick := map[int64]int64{}
-	if onHost {
-		quick = g.quick()
-	}
-	for i := range g.meetings {
-		m := &g.meetings[i]
-		s, ok := of(m)
-		if !ok {
+		if len(sides) < int(m.want) || m.count != m.want {
 			continue
 		}
 		m.Known = true
 		switch {
 		case g.w.ClocksDiffer:
-			m.Traced = s[0].end - s[0].start
-			for _, x := range s {
+			m.Traced = sides[0].end - sides[0].start
+			for _, x := range sides {
 				m.Traced = min(m.Traced, x.end-x.start)
 			}
-		case m.Transfer:
-			g.splitTransfer(m, s, quick[m.size()], onHost)
+		case m.Transfer && host:
+			g.splitMessage(m, sides, quick[m.size()])
 		default:
-			g.splitCollective(m, s)
+			g.splitCollective(m, sides)
 		}
 	}
 }
@@ -295,18 +296,18 @@ func (m *meeting) size() int64 {
 	return max(m.Communication.InCount, m.Communication.OutCount)
 }
 
-// blocked is how long the program waited for each operation, ns.
-func (g *Graph) blocked() []int64 {
-	blocked := make([]int64, len(g.tasks))
+// waitsFor is the task that waits for each one alone.
+func (g *Graph) waitsFor() []int32 {
+	waits := make([]int32, len(g.tasks))
+	for n := range waits {
+		waits[n] = none
+	}
 	for n, t := range g.tasks {
-		if ns := t.GetWait().GetBlockedNs(); ns > 0 {
-			for _, d := range t.Deps {
-				at := g.offset[g.rank[n]] + d
-				blocked[at] = max(blocked[at], ns)
-			}
+		if t.GetWait() != nil && len(t.Deps) == 1 && t.GetWait().BlockedNs > 0 {
+			waits[g.offset[g.rank[n]]+t.Deps[0]] = int32(n)
 		}
 	}
-	return blocked
+	return waits
 }
 
 // quick is what a message of a size takes where the trace does not show it: on a
@@ -343,7 +344,8 @@ func (g *Graph) quick() map[int64]int64 {
 	return quick
 }
 
-// splitCollective tells waiting from transfer and from what is a member's own.
+// splitCollective tells waiting from transfer and from what is a member's own. Of
+// a message on a device it does the same.
 func (g *Graph) splitCollective(m *meeting, s []side) {
 	last := s[0].start
 	for _, x := range s {
@@ -357,52 +359,65 @@ func (g *Graph) splitCollective(m *meeting, s []side) {
 	}
 	slices.Sort(took)
 	m.Traced = took[len(took)/2]
+	if m.Transfer {
+		m.Traced = took[0]
+	}
 	for k, x := range s {
 		me := &g.members[m.first+int32(k)]
 		if x.end >= last {
 			me.own = x.end - last - m.Traced
 			continue
 		}
-		g.contradicted++
-		m.early++
 		need := k
 		for j, y := range s {
 			if y.start <= x.end && y.start > s[need].start {
 				need = j
 			}
 		}
-		me.need, me.own = m.first+int32(need), x.end-s[need].start
+		g.early(m, me, need, x.end-s[need].start)
 	}
 }
 
-// splitTransfer does so for a message. Of a host only a program that stood still
-// shows when the message was there.
-func (g *Graph) splitTransfer(m *meeting, s []side, quick int64, onHost bool) {
+// early makes a member wait for one other, or itself, only.
+func (g *Graph) early(m *meeting, me *member, need int, own int64) {
+	g.contradicted++
+	m.early++
+	me.need, me.own = m.first+int32(need), own
+}
+
+// splitMessage does so for a message of a host, which seems to last until the
+// program waited for it: when it was there, only a program that stood still for it
+// shows. Where the message was there before, that the program stood still has
+// another reason, and is its own time.
+func (g *Graph) splitMessage(m *meeting, s []side, quick int64) {
 	last := max(s[0].start, s[1].start)
-	m.Traced = quick
-	if s[0].seen || s[1].seen {
-		m.Traced = math.MaxInt64
+	took := int64(math.MaxInt64)
+	if s[0].stood < minBlocked && s[1].stood < minBlocked {
+		took = quick
 	}
 	for _, x := range s {
-		if x.end >= last { // of a side that did not stand still, the message was there by then
-			m.Traced = min(m.Traced, x.end-last)
+		if x.end >= last {
+			took = min(took, x.end-last)
 		}
 	}
-	if m.Traced == math.MaxInt64 {
-		m.Traced = quick
+	if took == math.MaxInt64 {
+		took = quick
 	}
+	m.Traced = took
 	for k, x := range s {
 		me := &g.members[m.first+int32(k)]
 		switch {
+		case x.end < last && x.end >= s[1-k].issued:
+			// The other side was there within its call, before the trace shows it.
+			g.early(m, me, 1-k, x.end-s[1-k].start)
+		case x.end < last && x.stood >= minBlocked:
+			g.early(m, me, k, x.end-x.start)
 		case x.end < last:
-			g.contradicted++
-			m.early++
-			me.need, me.own = m.first+int32(k), x.end-x.start
-			if !x.seen && onHost {
-				me.own = min(me.own, quick)
-			}
-		case x.seen:
-			me.own = x.end - last - m.Traced
+			g.early(m, me, k, min(x.end-x.start, quick))
+		case x.end-x.stood < last+took:
+			me.own = x.end - last - took
+		case x.wait != none:
+			g.own[x.wait] = x.stood
 		}
 	}
 }
