@@ -22,6 +22,8 @@ type Measurement struct {
 	Hardware, Environment     string
 	Source                    string
 	Verified                  bool
+	InStep                    bool
+	Gap                       int64 // ns
 }
 
 // WriteMeasurements writes measurements as a Parquet file.
@@ -68,6 +70,8 @@ func measurementsLayout() layout[Measurement] {
 			word("environment", "hash of hardware, libraries and settings", func(x *m) string { return x.Environment }),
 			word("source", "who measured", func(x *m) string { return x.Source }),
 			flag("verified", "the data was compared and right", func(x *m) bool { return x.Verified }),
+			flag("in_step", "measured within a job's step, else in a row", func(x *m) bool { return x.InStep }),
+			maybe("gap_ns", "ns", "in a step: between what a rank communicated before and this", func(x *m) (int64, bool) { return x.Gap, x.InStep }),
 		},
 	}
 }

@@ -9,14 +9,15 @@ import (
 	"mixdown/replay/auto"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan/planpb"
+	"mixdown/replay/tune"
 )
 
 // table is costs in ns: a start and a price per KiB, by backend and operation.
 type table map[string]map[comm.Op][2]int64
 
-func (t table) Cost(backend string, op comm.Op, bytes int64, _, _ int) (int64, bool, string) {
-	line, ok := t[backend][op]
-	return line[0] + line[1]*bytes/1024, ok, "measured"
+func (t table) Estimate(q tune.Query) (tune.Estimate, bool) {
+	line, ok := t[q.Backend][q.Op]
+	return tune.Estimate{Time: line[0] + line[1]*q.Bytes/1024, How: tune.Measured}, ok
 }
 
 // job is ranks that compute and then communicate, step by step, the host waiting

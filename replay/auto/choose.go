@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"mixdown/ingest/comm"
@@ -12,6 +13,7 @@ import (
 	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 	"mixdown/replay/sim"
+	"mixdown/replay/tune"
 )
 
 // ErrNoCosts: the table can't say what the job's operations cost on any backend.
@@ -19,10 +21,8 @@ var ErrNoCosts = errors.New("the table has no costs for this job")
 
 // Costs answers what an operation costs; tune.Costs does.
 type Costs interface {
-	// Cost is the time of an operation in ns and how it is known, in words. Bytes
-	// is the larger of what one rank contributes and receives; nodes 0 means
-	// whatever was measured. It reports false where that is not known.
-	Cost(backend string, op comm.Op, bytes int64, ranks, nodes int) (ns int64, ok bool, how string)
+	// Estimate is false where nothing measured allows an answer.
+	Estimate(tune.Query) (tune.Estimate, bool)
 }
 
 // Options of choosing. The zero value is ready but for Backends.
@@ -33,7 +33,8 @@ type Options struct {
 	Exclusive []string
 	Traced    string // what the job runs on, or what stands in for it
 	Nodes     int    // of the job, 0 when not known
-	// Noise is the least share of the step that a change must gain; 0 means 3 %.
+	// Noise is the least share of the step that a change must gain, 0 means 3 %; more
+	// where what it rests on is known less well.
 	Noise float64
 	// MaxPlayed is up to how many tasks the whole step is played for every choice;
 	// larger steps are judged by the sum of their operations' costs. 0 means 200,000.
@@ -55,6 +56,9 @@ type Choice struct {
 	// backend chosen for them: they are played as taking no time.
 	Unknown int
 	Played  bool // the step was played, not added up
+	// Noise is by how much the predicted gain of the best other choice may be off, as
+	// a share of the traced step: the 95 % interval, or Options.Noise if that is more.
+	Noise float64
 }
 
 // Reason says why a rule stands in a mix.
@@ -67,8 +71,10 @@ type Reason struct {
 type class struct {
 	op    comm.Op
 	size  int64
-	count int // of a step, over all ranks
-	ranks int // of the largest group
+	count int        // of a step, over all ranks
+	ranks int        // of the largest group
+	dtype comm.DType // of one of them
+	gap   int64      // ns, of a typical one: how long its rank did not communicate before it
 }
 
 // Choose chooses a mix for a workload: of the exclusive backends with each alone,
@@ -131,9 +137,8 @@ func chooseFrom(w *planpb.Workload, costs Costs, opts Options) (*Choice, error) 
 	choice := &Choice{Singles: map[string]int64{}, Played: c.played}
 	var best map[classKey]string
 	for _, backend := range c.opts.Backends {
-		all, known := map[classKey]string{}, true
+		all, known := c.all(backend), true
 		for _, k := range c.order {
-			all[k] = backend
 			known = known && c.knows(k, backend)
 		}
 		if !known && backend != c.opts.Traced {
@@ -160,13 +165,20 @@ func chooseFrom(w *planpb.Workload, costs Costs, opts Options) (*Choice, error) 
 			return nil, err
 		}
 	}
+	// A mix of several is worth it where it is faster than the best of them alone by
+	// more than the noise.
+	single, alone := maps.Clone(best), choice.Step
 	if err := c.improve(best, &choice.Step); err != nil {
 		return nil, err
+	}
+	if len(choice.Singles) > 0 && float64(alone-choice.Step) < c.noise(single, best, alone)*float64(alone) {
+		best, choice.Step = single, alone
 	}
 	if known {
 		choice.Traced = traced
 		choice.Speedup = float64(traced) / float64(choice.Step)
-		if choice.Speedup < 1+c.opts.Noise {
+		choice.Noise = c.noise(c.all(c.opts.Traced), best, traced)
+		if choice.Speedup < 1+choice.Noise {
 			c.keepTraced(choice)
 			return choice, nil
 		}
@@ -201,10 +213,12 @@ type costKey struct {
 }
 
 type cost struct {
-	ns  int64
-	ok  bool
-	how string
+	tune.Estimate
+	ok bool
 }
+
+// loose is half the 95 % interval of the time, ns.
+func (c cost) loose() float64 { return c.Spread * float64(c.Time) }
 
 func newChooser(w *planpb.Workload, costs Costs, opts Options) *chooser {
 	if opts.Noise == 0 {
@@ -221,8 +235,10 @@ func newChooser(w *planpb.Workload, costs Costs, opts Options) *chooser {
 		tasks += len(program.Tasks)
 	}
 	c.played = tasks <= opts.MaxPlayed
+	gaps := map[classKey]float64{} // sums of logarithms
 	for _, program := range w.Programs {
-		for _, t := range program.Tasks {
+		before := plan.Gaps(program)
+		for i, t := range program.Tasks {
 			c.spans += t.GetSpan().GetDurationNs()
 			pb := t.GetCommunication()
 			if pb == nil {
@@ -235,15 +251,21 @@ func newChooser(w *planpb.Workload, costs Costs, opts Options) *chooser {
 			if c.classes[k] == nil {
 				c.classes[k] = &class{op: k.op, size: k.size}
 			}
-			c.classes[k].count++
-			c.classes[k].ranks = max(c.classes[k].ranks, c.ranks(pb))
+			n := c.classes[k]
+			n.count++
+			n.ranks = max(n.ranks, c.ranks(pb))
+			n.dtype = plan.DType(pb)
+			gaps[k] += math.Log(float64(before[i] + 1))
 		}
+	}
+	for k, n := range c.classes {
+		n.gap = int64(math.Exp(gaps[k]/float64(n.count)) - 0.5)
 	}
 	c.order = slices.Collect(maps.Keys(c.classes))
 	weight := func(k classKey) int64 {
 		var most int64
 		for _, b := range c.opts.Backends {
-			most = max(most, c.cost(k, b, c.classes[k].ranks).ns*int64(c.classes[k].count))
+			most = max(most, c.cost(k, b, c.classes[k].ranks).Time*int64(c.classes[k].count))
 		}
 		return most
 	}
@@ -265,11 +287,14 @@ func (c *chooser) cost(k classKey, backend string, ranks int) cost {
 	key := costKey{k, backend, ranks}
 	have, ok := c.known[key]
 	if !ok {
-		op := k.op
-		if op == comm.Batch || op == comm.Recv {
-			op = comm.Send
+		q := tune.Query{Contender: tune.ParseContender(backend), Op: k.op, Bytes: k.size, Ranks: ranks, Nodes: c.opts.Nodes, InStep: true}
+		if n := c.classes[k]; n != nil {
+			q.DType, q.Gap = n.dtype, n.gap
 		}
-		have.ns, have.ok, have.how = c.costs.Cost(backend, op, k.size, ranks, c.opts.Nodes)
+		if q.Op.IsP2P() {
+			q.Op = comm.Send
+		}
+		have.Estimate, have.ok = c.costs.Estimate(q)
 		c.known[key] = have
 	}
 	return have
@@ -290,7 +315,7 @@ func (c *chooser) step(choice map[classKey]string) (int64, error) {
 		if m.Transfer { // one of a batch may be smaller than what the batch is chosen by
 			size = classKey{comm.Send, m.Count * plan.DType(m.Communication).Size()}
 		}
-		return c.cost(size, choice[k], m.Ranks).ns
+		return c.cost(size, choice[k], m.Ranks).Time
 	})
 	if err != nil {
 		return 0, err
@@ -303,7 +328,7 @@ func (c *chooser) step(choice map[classKey]string) (int64, error) {
 func (c *chooser) sum(choice map[classKey]string) int64 {
 	var ns int64
 	for k, backend := range choice {
-		ns += c.cost(k, backend, c.classes[k].ranks).ns * int64(c.classes[k].count)
+		ns += c.cost(k, backend, c.classes[k].ranks).Time * int64(c.classes[k].count)
 	}
 	return (ns + c.spans) / int64(max(len(c.w.Programs), 1))
 }
@@ -315,7 +340,7 @@ func (c *chooser) cheapest() map[classKey]string {
 	for _, k := range c.order {
 		for _, b := range c.opts.Backends {
 			have, ok := choice[k]
-			if c.knows(k, b) && (!ok || c.cost(k, b, c.classes[k].ranks).ns < c.cost(k, have, c.classes[k].ranks).ns) {
+			if c.knows(k, b) && (!ok || c.cost(k, b, c.classes[k].ranks).Time < c.cost(k, have, c.classes[k].ranks).Time) {
 				choice[k] = b
 			}
 		}
@@ -324,6 +349,47 @@ func (c *chooser) cheapest() map[classKey]string {
 		}
 	}
 	return choice
+}
+
+// all is everything on one backend.
+func (c *chooser) all(backend string) map[classKey]string {
+	choice := make(map[classKey]string, len(c.order))
+	for _, k := range c.order {
+		choice[k] = backend
+	}
+	return choice
+}
+
+// noise is by how much the difference of two choices may be off, as a share of the
+// step of the first: the 95 % intervals of what they differ in, as they add up
+// over a rank's step where classes are off independently of each other; at least
+// Options.Noise.
+func (c *chooser) noise(a, b map[classKey]string, step int64) float64 {
+	var squares float64
+	for _, k := range c.order {
+		if a[k] == b[k] {
+			continue
+		}
+		n := c.classes[k]
+		each := float64(n.count) / float64(max(len(c.w.Programs), 1))
+		squares += each * each * c.between(k, a[k], b[k])
+	}
+	return max(c.opts.Noise, math.Sqrt(squares)/float64(max(step, 1)))
+}
+
+// between is the square of half the 95 % interval of the difference of what an
+// operation takes on two backends, ns^2.
+func (c *chooser) between(k classKey, a, b string) float64 {
+	ranks := c.classes[k].ranks
+	x, y := c.cost(k, a, ranks).loose(), c.cost(k, b, ranks).loose()
+	return x*x + y*y
+}
+
+// clear says whether an operation takes less on one backend than on another by more
+// than the noise.
+func (c *chooser) clear(k classKey, from, to string) bool {
+	gain := float64(c.cost(k, from, c.classes[k].ranks).Time - c.cost(k, to, c.classes[k].ranks).Time)
+	return gain*math.Abs(gain) > c.between(k, from, to)
 }
 
 // passes bounds how often improve goes over all classes: each pass makes the
@@ -337,7 +403,7 @@ func (c *chooser) improve(choice map[classKey]string, step *int64) error {
 		better := false
 		for _, k := range c.order {
 			for _, b := range c.opts.Backends {
-				if b == choice[k] || !c.knows(k, b) {
+				if b == choice[k] || !c.knows(k, b) || !k.op.IsP2P() && !c.clear(k, choice[k], b) {
 					continue
 				}
 				next := maps.Clone(choice)

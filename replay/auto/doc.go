@@ -12,6 +12,9 @@
 // shorter, until nothing does.
 //
 // The step keeps the traced backend unless another choice gains more than the
-// noise. Every rule comes with its reason. Sizes are those on which all members
+// noise, and a mix of several must gain more than that on the best of them alone.
+// The noise is what the intervals of the measurements leave open. Costs that were
+// measured within a step come before those of operations in a row: libraries
+// differ in how they wait, which shows only where there is something to wait for. Every rule comes with its reason. Sizes are those on which all members
 // agree (mix.SizeOf): nothing is chosen by what members could see differently.
 package auto

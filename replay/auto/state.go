@@ -17,7 +17,7 @@ func (c *chooser) keepTraced(choice *Choice) {
 	rule := mix.Rule{Max: math.MaxInt64, Backend: c.opts.Traced}
 	choice.Mix = mix.Of(rule)
 	choice.Step, choice.Speedup = choice.Traced, 1
-	choice.Reasons = []Reason{{rule.String(), fmt.Sprintf("nothing gains more than the noise of %.1f %%: the best other choice would be %.1f %% faster", 100*c.opts.Noise, 100*gain)}}
+	choice.Reasons = []Reason{{rule.String(), fmt.Sprintf("nothing gains more than the noise of %.1f %%: the best other choice would be %.1f %% faster", 100*choice.Noise, 100*gain)}}
 	choice.Unknown = c.unknown(func(classKey) string { return c.opts.Traced })
 }
 
@@ -88,13 +88,13 @@ func (c *chooser) unknown(backend func(classKey) string) int {
 // why says what the operations of a rule gain, by the one that costs most.
 func (c *chooser) why(keys []classKey, backend, rest string) string {
 	worst := slices.MaxFunc(keys, func(a, b classKey) int {
-		return cmp.Compare(c.cost(a, backend, c.classes[a].ranks).ns*int64(c.classes[a].count), c.cost(b, backend, c.classes[b].ranks).ns*int64(c.classes[b].count))
+		return cmp.Compare(c.cost(a, backend, c.classes[a].ranks).Time*int64(c.classes[a].count), c.cost(b, backend, c.classes[b].ranks).Time*int64(c.classes[b].count))
 	})
 	n := c.classes[worst]
 	here, there := c.cost(worst, backend, n.ranks), c.cost(worst, rest, n.ranks)
-	text := fmt.Sprintf("%s of %d bytes on %d ranks takes %s on %s (%s)", worst.op, worst.size, n.ranks, short(here.ns), backend, here.how)
+	text := fmt.Sprintf("%s of %d bytes on %d ranks takes %s on %s (%s)", worst.op, worst.size, n.ranks, short(here.Time), backend, here.Words())
 	if there.ok {
-		text += fmt.Sprintf(", %s on %s", short(there.ns), rest)
+		text += fmt.Sprintf(", %s on %s", short(there.Time), rest)
 	} else {
 		text += fmt.Sprintf(", not known on %s", rest)
 	}

@@ -18,6 +18,7 @@ type Question struct {
 	Ranks   int
 	Nodes   int // 0 when not known
 	Streams int
+	InStep  bool // within a job's step; else in a row
 }
 
 // String names the question in a few words.
@@ -37,6 +38,9 @@ func (q Question) String() string {
 	}
 	if q.Streams > 1 {
 		s += fmt.Sprintf(", %d groups at once", q.Streams)
+	}
+	if q.InStep {
+		s += ", in a step"
 	}
 	return s
 }
@@ -79,21 +83,21 @@ func Compare(t *Table, keep func(Contender) bool) []Comparison {
 	c := t.Costs()
 	by := map[Question]map[Contender][]sample{}
 	for k, curve := range c.series {
-		q := Question{k.op, k.class, k.device, k.ranks, k.nodes, k.streams}
+		q := Question{k.op, k.class, k.device, k.ranks, k.nodes, k.streams, k.inStep}
 		if keep != nil && !keep(k.Contender) {
 			continue
 		}
 		if by[q] == nil {
 			by[q] = map[Contender][]sample{}
 		}
-		by[q][k.Contender] = curve
+		by[q][k.Contender] = overall(curve)
 	}
 	var list []Comparison
 	for q, curves := range by {
 		list = append(list, compare(q, curves))
 	}
 	slices.SortFunc(list, func(a, b Comparison) int {
-		return cmp.Or(cmp.Compare(opRank(a.Op), opRank(b.Op)), cmp.Compare(a.Ranks, b.Ranks), cmp.Compare(a.Nodes, b.Nodes), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Streams, b.Streams))
+		return cmp.Or(cmp.Compare(opRank(a.Op), opRank(b.Op)), cmp.Compare(a.Ranks, b.Ranks), cmp.Compare(a.Nodes, b.Nodes), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Streams, b.Streams), truth(a.InStep)-truth(b.InStep))
 	})
 	return list
 }

@@ -19,6 +19,10 @@ type Query struct {
 	Nodes   int    // 0: whatever was measured
 	Streams int    // groups that run the same at once; 0 means 1
 	Device  string // where the buffers are; "": whatever was measured
+	// InStep prefers what was measured within steps, at the gap nearest to Gap, to
+	// what was measured in a row.
+	InStep bool
+	Gap    int64 // ns
 }
 
 // How an estimate was made.
@@ -38,6 +42,18 @@ type Estimate struct {
 	How      How
 	Fit      *Fit    // where the time is from a fitted line
 	Warnings []error // do not stop a decision, but must be shown with it
+	// Spread is half the 95 % interval of what was measured over its time; 0 when
+	// not known.
+	Spread float64
+}
+
+// Words says how the estimate was made.
+func (e Estimate) Words() string {
+	how := string(e.How)
+	for _, w := range e.Warnings {
+		how += "; " + w.Error()
+	}
+	return how
 }
 
 // Costs answers what operations cost; Table.Costs makes it. It does not change and
@@ -53,6 +69,7 @@ type seriesKey struct {
 	groupKey
 	class, device string
 	ranks, nodes  int
+	inStep        bool
 }
 
 type groupKey struct {
@@ -64,6 +81,7 @@ type groupKey struct {
 // sample is a point of a curve.
 type sample struct {
 	bytes int64
+	gap   int64 // of what was measured in a step
 	time  int64
 	row   *Row // one of those it is from
 	rows  int  // measurements of this size that the time is the median of
@@ -75,11 +93,11 @@ func (t *Table) Costs() *Costs {
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		g := groupKey{r.Contender, r.Op, r.Streams}
-		k := seriesKey{g, Class(r.Op, r.DType), r.Device, r.Ranks, r.Nodes}
+		k := seriesKey{g, Class(r.Op, r.DType), r.Device, r.Ranks, r.Nodes, r.InStep}
 		if c.series[k] == nil {
 			c.groups[g] = append(c.groups[g], k)
 		}
-		c.series[k] = append(c.series[k], sample{r.Size(), r.Time, r, 1})
+		c.series[k] = append(c.series[k], sample{r.Size(), r.Gap, r.Time, r, 1})
 	}
 	for k, list := range c.series {
 		c.series[k] = condense(list)
@@ -87,14 +105,24 @@ func (t *Table) Costs() *Costs {
 	return c
 }
 
-// condense sorts a curve by size and leaves one point for each: the median of
-// what was measured.
+// spread is half the confidence interval over the median, 0 when not known.
+func (s sample) spread() float64 {
+	if s.row.CIHigh == 0 {
+		return 0
+	}
+	return float64(s.row.CIHigh-s.row.CILow) / 2 / float64(s.row.Time)
+}
+
+// condense sorts a curve by size and gap and leaves one point for each: the median
+// of what was measured.
 func condense(list []sample) []sample {
-	slices.SortStableFunc(list, func(a, b sample) int { return cmp.Or(cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.time, b.time)) })
+	slices.SortStableFunc(list, func(a, b sample) int {
+		return cmp.Or(cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.gap, b.gap), cmp.Compare(a.time, b.time))
+	})
 	var out []sample
 	for i := 0; i < len(list); {
 		j := i
-		for j < len(list) && list[j].bytes == list[i].bytes {
+		for j < len(list) && list[j].bytes == list[i].bytes && list[j].gap == list[i].gap {
 			j++
 		}
 		s := list[(i+j-1)/2]
@@ -103,22 +131,6 @@ func condense(list []sample) []sample {
 		i = j
 	}
 	return out
-}
-
-// Cost is the time of an operation in ns and how it is known, in words. The
-// backend may have settings, as "openmpi:ring". bytes is the larger of what one
-// rank contributes and receives; nodes 0 takes whatever was measured. It reports
-// false where nothing measured allows an answer.
-func (c *Costs) Cost(backend string, op comm.Op, bytes int64, ranks, nodes int) (ns int64, ok bool, how string) {
-	e, ok := c.Estimate(Query{Contender: ParseContender(backend), Op: op, Bytes: bytes, Ranks: ranks, Nodes: nodes})
-	if !ok {
-		return 0, false, "not measured"
-	}
-	how = string(e.How)
-	for _, w := range e.Warnings {
-		how += "; " + w.Error()
-	}
-	return e.Time, true, how
 }
 
 // likeness says which operation's times stand for those of one that was not
@@ -131,7 +143,7 @@ var likeness = map[comm.Op]comm.Op{
 // Estimate answers a query, false where nothing measured allows an answer.
 func (c *Costs) Estimate(q Query) (Estimate, bool) {
 	g := groupKey{q.Contender, q.Op, max(q.Streams, 1)}
-	keys := c.on(g, q.Device)
+	keys := c.on(g, q)
 	var e Estimate
 	if like, ok := likeness[q.Op]; ok && len(keys) == 0 {
 		if q.Op != comm.Recv {
@@ -141,11 +153,11 @@ func (c *Costs) Estimate(q Query) (Estimate, bool) {
 			q.Ranks, q.Nodes = 2, min(q.Nodes, 2)
 		}
 		q.Op, g.op = like, like
-		keys = c.on(g, q.Device)
+		keys = c.on(g, q)
 	}
 	if len(keys) == 0 && g.streams > 1 {
 		g.streams = 1
-		if keys = c.on(g, q.Device); len(keys) > 0 {
+		if keys = c.on(g, q); len(keys) > 0 {
 			e.warn("%d groups at once were not measured: the time of one alone", q.Streams)
 		}
 	}
@@ -157,16 +169,56 @@ func (c *Costs) Estimate(q Query) (Estimate, bool) {
 	if best == nil {
 		return c.model(keys, q, e)
 	}
-	e.fill(c.series[*best], q)
+	e.fill(near(c.series[*best], q.Gap), q)
 	return e, true
 }
 
-// on lists the curves of an operation on a contender, with buffers on a device.
-func (c *Costs) on(g groupKey, device string) []seriesKey {
-	if device == "" {
-		return c.groups[g]
+// on lists the curves of an operation on a contender, with buffers on a device,
+// and measured as is asked where there are such.
+func (c *Costs) on(g groupKey, q Query) []seriesKey {
+	list := slices.DeleteFunc(slices.Clone(c.groups[g]), func(k seriesKey) bool { return q.Device != "" && k.device != q.Device })
+	// Of other numbers of ranks than were measured so, what was measured otherwise
+	// says more.
+	as := func(inStep bool) []seriesKey {
+		return slices.DeleteFunc(slices.Clone(list), func(k seriesKey) bool { return k.inStep != inStep })
 	}
-	return slices.DeleteFunc(slices.Clone(c.groups[g]), func(k seriesKey) bool { return k.device != device })
+	alike := func(k seriesKey) bool { return k.ranks == q.Ranks || g.op.IsP2P() }
+	if asked := as(q.InStep); slices.ContainsFunc(asked, alike) {
+		return asked
+	}
+	if other := as(!q.InStep); slices.ContainsFunc(other, alike) {
+		return other
+	}
+	// A model is of what was measured in a row, at sizes that were chosen for it.
+	if row := as(false); len(row) > 0 {
+		return row
+	}
+	return list
+}
+
+// near is a curve with one point for each size: that of the gap nearest to the one
+// asked for, as logarithms go.
+func near(curve []sample, gap int64) []sample {
+	far := func(s sample) float64 { return math.Abs(math.Log(float64(s.gap+1)) - math.Log(float64(gap+1))) }
+	var out []sample
+	for _, s := range curve {
+		switch n := len(out); {
+		case n == 0 || out[n-1].bytes != s.bytes:
+			out = append(out, s)
+		case far(s) < far(out[n-1]):
+			out[n-1] = s
+		}
+	}
+	return out
+}
+
+// overall is a curve with one point for each size: the median over gaps.
+func overall(curve []sample) []sample {
+	list := slices.Clone(curve)
+	for i := range list {
+		list[i].gap = 0
+	}
+	return condense(list)
 }
 
 // ofClass keeps the curves of the element type that is asked for, or of one that
@@ -220,20 +272,20 @@ func (e *Estimate) fill(curve []sample, q Query) {
 	i, found := slices.BinarySearchFunc(curve, q.Bytes, func(s sample, bytes int64) int { return cmp.Compare(s.bytes, bytes) })
 	switch {
 	case found:
-		e.Time, e.How = curve[i].time, Measured
+		e.Time, e.How, e.Spread = curve[i].time, Measured, curve[i].spread()
 		if curve[i].row.SizeError > 0 {
 			e.warn("the size is known to %d bytes only", curve[i].row.SizeError)
 		}
 	case q.Op == comm.Barrier:
-		e.Time, e.How = first.time, Measured // it has no size
+		e.Time, e.How, e.Spread = first.time, Measured, first.spread() // it has no size
 	case i > 0 && i < len(curve):
 		lo, hi := curve[i-1], curve[i]
-		e.Time, e.How = between(lo, hi, q.Bytes), Interpolated
+		e.Time, e.How, e.Spread = between(lo, hi, q.Bytes), Interpolated, max(lo.spread(), hi.spread())
 		if hi.bytes > wide*max(lo.bytes, 1) {
 			e.warn("nothing was measured between %d and %d bytes", lo.bytes, hi.bytes)
 		}
 	default:
-		e.How = Extrapolated
+		e.How, e.Spread = Extrapolated, last.spread()
 		e.warn("%d bytes are outside the measured sizes, %d to %d", q.Bytes, first.bytes, last.bytes)
 		e.beyond(curve, q)
 	}

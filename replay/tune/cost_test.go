@@ -31,8 +31,8 @@ func TestCost(t *testing.T) {
 		{"gloo", comm.Batch, 4096, 64, 50, "measured; batch was not measured: the time of send"},
 		{"gloo", comm.Barrier, 0, 4, 10, "measured"},
 	} {
-		ns, ok, how := c.Cost(x.backend, x.op, x.bytes, x.ranks, 1)
-		if !ok || ns != x.ns || how != x.how {
+		e, ok := c.Estimate(tune.Query{Contender: tune.ParseContender(x.backend), Op: x.op, Bytes: x.bytes, Ranks: x.ranks, Nodes: 1})
+		if ns, how := e.Time, e.Words(); !ok || ns != x.ns || how != x.how {
 			t.Errorf("%s %s of %d bytes: %d ns, %v, %q; want %d ns, %q", x.backend, x.op, x.bytes, ns, ok, how, x.ns, x.how)
 		}
 	}
@@ -43,8 +43,8 @@ func TestCost(t *testing.T) {
 		backend string
 		op      comm.Op
 	}{{"nccl", comm.AllReduce}, {"gloo", comm.Scatter}} {
-		if ns, ok, how := c.Cost(x.backend, x.op, 8, 4, 1); ok {
-			t.Errorf("%s %s: %d ns (%s), want no answer", x.backend, x.op, ns, how)
+		if e, ok := c.Estimate(tune.Query{Contender: tune.ParseContender(x.backend), Op: x.op, Bytes: 8, Ranks: 4, Nodes: 1}); ok {
+			t.Errorf("%s %s: %d ns (%s), want no answer", x.backend, x.op, e.Time, e.Words())
 		}
 	}
 	// 4 GiB: the fitted line goes on from the last point.
@@ -80,5 +80,51 @@ func TestModel(t *testing.T) {
 	}
 	if _, ok := table(t, row("gloo", 8, 100)).Costs().Estimate(tune.Query{Contender: tune.Contender{Backend: "gloo"}, Op: comm.AllReduce, Bytes: 8, Ranks: 8}); ok {
 		t.Error("one point is no model")
+	}
+}
+
+// What was measured within steps answers questions about steps, at the gap nearest
+// to theirs; what was measured in a row answers the others, and stands in.
+func TestInStep(t *testing.T) {
+	within := func(gap int64) func(*tune.Row) { return func(r *tune.Row) { r.InStep, r.Gap = true, gap } }
+	c := table(t, row("gloo", 1<<10, 1000), row("gloo", 1<<20, 64000), row("gloo", 1<<10, 300, within(0)), row("gloo", 1<<10, 5000, within(1e6)),
+		row("gloo", 4<<10, 9000, within(5e5)), row("mpich", 1<<10, 70), row("nccl", 1<<10, 80, within(10))).Costs()
+	for _, x := range []struct {
+		who         string
+		bytes       int64
+		inStep      bool
+		gap, answer int64
+	}{
+		{"gloo", 1 << 10, false, 0, 1000},
+		{"gloo", 1 << 10, true, 0, 300},
+		{"gloo", 1 << 10, true, 900, 300}, // as logarithms go it is as far from 1 ns as from 1 ms
+		{"gloo", 1 << 10, true, 1100, 5000},
+		{"gloo", 1 << 10, true, 2e6, 5000},
+		{"gloo", 2 << 10, true, 3e6, 6708}, // between 5000 and 9000: their geometric mean
+		{"gloo", 1 << 20, false, 7, 64000},
+		{"mpich", 1 << 10, true, 5, 70},
+		{"nccl", 1 << 10, false, 0, 80},
+	} {
+		e, ok := c.Estimate(tune.Query{Contender: tune.ParseContender(x.who), Op: comm.AllReduce, Bytes: x.bytes, Ranks: 4, InStep: x.inStep, Gap: x.gap})
+		if !ok || e.Time != x.answer {
+			t.Errorf("%s, %d bytes, in step %v, gap %d: %d ns, %v; want %d", x.who, x.bytes, x.inStep, x.gap, e.Time, ok, x.answer)
+		}
+	}
+	if e, _ := c.Estimate(tune.Query{Contender: tune.Contender{Backend: "gloo"}, Op: comm.AllReduce, Bytes: 1 << 10, Ranks: 4}); math.Abs(e.Spread-0.01) > 1e-9 {
+		t.Errorf("spread %v, want that of the row, 1 %%", e.Spread)
+	}
+}
+
+// Steps and rows are different questions: neither makes crossings of the other.
+func TestStepsAreQuestionsOfTheirOwn(t *testing.T) {
+	within := func(r *tune.Row) { r.InStep, r.Gap = true, 5 }
+	other := func(r *tune.Row) { r.InStep, r.Gap = true, 500 }
+	x := table(t, row("a", 8, 100), row("b", 8, 200), row("a", 8, 900, within), row("b", 8, 300, within), row("b", 8, 500, other), row("b", 8, 100, other))
+	list := tune.Compare(x, nil)
+	if len(list) != 2 || list[0].InStep || !list[1].InStep || list[0].Places[0].Winner.Backend != "a" || list[1].Places[0].Winner.Backend != "b" {
+		t.Fatalf("%+v", list)
+	}
+	if got := list[1].String(); got != "all_reduce, 4 ranks on 1 node, float, in a step" {
+		t.Errorf("named %q", got)
 	}
 }

@@ -3,7 +3,7 @@
 //
 //  1. A Row is one measurement. It keeps what one rank contributes and receives in
 //     bytes, from which every other tool's "size" follows (package imports), and
-//     the time of the slowest rank.
+//     the time of the slowest rank: of the operation in a row, or within a job's step.
 //  2. A Table is rows and the environments they were made in. Tables are merged
 //     (table.go), stored as protobuf (file.go, tune.proto) and written as Parquet
 //     for others to read (parquet.go).

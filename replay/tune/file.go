@@ -55,6 +55,7 @@ func (r *Row) encode() *tunepb.Row {
 		Ranks: int32(r.Ranks), InBytes: r.In, OutBytes: r.Out, SizeError: r.SizeError, Streams: int32(r.Streams),
 		TimeNs: r.Time, Statistic: r.Statistic, MinNs: known(r.Min), P95Ns: known(r.P95), N: known(r.N),
 		CiLowNs: known(r.CILow), CiHighNs: known(r.CIHigh), Environment: r.Environment, Source: r.Source, Verified: r.Verified,
+		InStep: r.InStep, GapNs: r.Gap,
 	}
 	if r.Nodes > 0 {
 		nodes := int32(r.Nodes)
@@ -101,6 +102,7 @@ func decodeRow(x *tunepb.Row) Row {
 		Ranks: int(x.Ranks), Nodes: int(x.GetNodes()), In: x.InBytes, Out: x.OutBytes, SizeError: x.SizeError, Streams: int(x.Streams),
 		Time: x.TimeNs, Statistic: x.Statistic, Min: x.GetMinNs(), P95: x.GetP95Ns(), N: x.GetN(),
 		CILow: x.GetCiLowNs(), CIHigh: x.GetCiHighNs(), Environment: x.Environment, Source: x.Source, Verified: x.Verified,
+		InStep: x.InStep, Gap: x.GapNs,
 	}
 }
 
@@ -145,6 +147,7 @@ func (t *Table) WriteParquet(w io.Writer) error {
 			Ranks: int64(r.Ranks), Nodes: int64(r.Nodes), In: r.In, Out: r.Out, SizeError: r.SizeError, Streams: int64(r.Streams),
 			Time: r.Time, Statistic: r.Statistic, Min: r.Min, P95: r.P95, N: r.N, CILow: r.CILow, CIHigh: r.CIHigh,
 			Hardware: e.Hardware, Environment: r.Environment, Source: r.Source, Verified: r.Verified,
+			InStep: r.InStep, Gap: r.Gap,
 		}
 		for _, l := range e.Libraries {
 			if l.Name == r.Backend {

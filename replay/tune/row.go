@@ -23,6 +23,12 @@ type Row struct {
 	SizeError int64 // In and Out are right to so many bytes; 0: exact
 	Streams   int   // groups that ran the same at once; 1: alone
 
+	// InStep: measured within a job's step, with what runs beside it there and with
+	// members that come when they come there; else again and again in a row. Gap is
+	// then the time between what a rank communicated before and this, in ns.
+	InStep bool
+	Gap    int64
+
 	Time      int64  // ns, of the slowest rank
 	Statistic string // what Time is: Median, Mean, TrimmedMean or Single
 	// Min, P95, N, CILow and CIHigh are 0 when not known: the shortest time and
@@ -95,6 +101,8 @@ func (r *Row) Check() error {
 		return fmt.Errorf("%w: %d ranks on %d nodes", ErrRow, r.Ranks, r.Nodes)
 	case r.In < 0 || r.Out < 0 || r.SizeError < 0:
 		return fmt.Errorf("%w: %d bytes in, %d bytes out", ErrRow, r.In, r.Out)
+	case r.Gap < 0 || r.Gap > 0 && !r.InStep:
+		return fmt.Errorf("%w: a gap of %d ns", ErrRow, r.Gap)
 	case r.Streams < 1:
 		return fmt.Errorf("%w: %d streams", ErrRow, r.Streams)
 	case r.Time <= 0:
@@ -115,24 +123,29 @@ type key struct {
 	ranks, nodes int
 	in, out      int64
 	streams      int
+	inStep       bool
+	gap          int64
 	environment  string
 }
 
 func (r *Row) key() key {
-	return key{r.Contender, r.Op, r.DType, r.Device, r.InPlace, r.Ranks, r.Nodes, r.In, r.Out, r.Streams, r.Environment}
+	return key{r.Contender, r.Op, r.DType, r.Device, r.InPlace, r.Ranks, r.Nodes, r.In, r.Out, r.Streams, r.InStep, r.Gap, r.Environment}
 }
 
 func (k key) compare(o key) int {
-	truth := func(b bool) int {
-		if b {
-			return 1
-		}
-		return 0
-	}
 	return cmp.Or(cmp.Compare(k.op, o.op), cmp.Compare(k.ranks, o.ranks), cmp.Compare(k.nodes, o.nodes),
 		cmp.Compare(max(k.in, k.out), max(o.in, o.out)), cmp.Compare(k.in, o.in), cmp.Compare(k.Backend, o.Backend),
 		cmp.Compare(k.Variant, o.Variant), cmp.Compare(k.dtype, o.dtype), cmp.Compare(k.device, o.device),
-		cmp.Compare(truth(k.inPlace), truth(o.inPlace)), cmp.Compare(k.streams, o.streams), cmp.Compare(k.environment, o.environment))
+		cmp.Compare(truth(k.inPlace), truth(o.inPlace)), cmp.Compare(k.streams, o.streams),
+		cmp.Compare(truth(k.inStep), truth(o.inStep)), cmp.Compare(k.gap, o.gap), cmp.Compare(k.environment, o.environment))
+}
+
+// truth orders false before true.
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // Class says which element types cost the same: what is only moved costs by its

@@ -40,7 +40,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 	in := func(r *tune.Row) { r.Environment = hash }
 	unknown := func(r *tune.Row) { r.Nodes, r.N, r.CILow, r.CIHigh, r.DType = 0, 0, 0, 0, "" }
-	if err := x.Add(row("gloo", 8, 100, in), row("openmpi:ring", 8, 90, in), row("gloo", 64, 120, unknown)); err != nil {
+	step := func(r *tune.Row) { r.InStep, r.Gap = true, 1500 }
+	if err := x.Add(row("gloo", 8, 100, in), row("openmpi:ring", 8, 90, in), row("gloo", 64, 120, unknown), row("gloo", 64, 130, step)); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(t.TempDir(), "a.tune")

@@ -30,12 +30,8 @@ func (o *Options) readTable() (*tune.Table, error) {
 // choose chooses a mix of the backends that the table knows and that can run.
 func (o *Options) choose(p *Plans, table *tune.Table, canRun func(string) error) (mix.Mix, error) {
 	var backends []string
-	var spreads []float64
 	for i := range table.Rows {
 		r := &table.Rows[i]
-		if r.CIHigh > r.CILow && r.Time > 0 {
-			spreads = append(spreads, float64(r.CIHigh-r.CILow)/2/float64(r.Time))
-		}
 		// Settings of a library are applied when it starts, not for one operation.
 		if name := r.Contender.String(); name == r.Backend && !slices.Contains(backends, name) && canRun(name) == nil {
 			backends = append(backends, name)
@@ -46,10 +42,6 @@ func (o *Options) choose(p *Plans, table *tune.Table, canRun func(string) error)
 		if c.Family == "mpi" {
 			opts.Exclusive = append(opts.Exclusive, c.Name)
 		}
-	}
-	if len(spreads) > 0 {
-		slices.Sort(spreads)
-		opts.Noise = max(minNoise, 3*spreads[len(spreads)/2])
 	}
 	w := p.Workload
 	if o.Simulate { // operations of unknown size have no cost to choose by
@@ -69,6 +61,5 @@ func (o *Options) choose(p *Plans, table *tune.Table, canRun func(string) error)
 	return choice.Mix, nil
 }
 
-// minNoise is the least that a mix must gain to be chosen, as a share of the step;
-// three times the spread of what the table measured, if that is more.
+// minNoise is the least that a mix must gain to be chosen, as a share of the step.
 const minNoise = 0.03

@@ -8,6 +8,7 @@ import (
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
 	"mixdown/replay/sim"
+	"mixdown/replay/tune"
 )
 
 // Workload is the traced step with its own backend, played.
@@ -27,8 +28,11 @@ func (r *Result) mixes(p *planning.Plans) error {
 		if m.Transfer {
 			bytes = m.Count * plan.DType(m.Communication).Size()
 		}
-		ns, ok, _ := p.Costs.Cost(backend, plan.CostOp(m.Communication), bytes, m.Ranks, p.Nodes)
-		return ns, ok
+		e, ok := p.Costs.Estimate(tune.Query{
+			Contender: tune.ParseContender(backend), Op: plan.CostOp(m.Communication), DType: plan.DType(m.Communication),
+			Bytes: bytes, Ranks: m.Ranks, Nodes: p.Nodes, InStep: true,
+		})
+		return e.Time, ok
 	}}
 	base, err := sim.PlayWorkload(p.Baseline.Workload, costs.Cost)
 	if err != nil {

@@ -27,6 +27,7 @@ type questionOutput struct {
 	Ranks   int    `json:"ranks"`
 	Nodes   *int   `json:"nodes"` // null when not known
 	Streams int    `json:"streams"`
+	InStep  bool   `json:"in_step"`
 }
 
 type comparisonOutput struct {
@@ -108,7 +109,7 @@ func newOutput(t *tune.Table, list []tune.Comparison) output {
 }
 
 func question(q tune.Question) questionOutput {
-	x := questionOutput{Op: string(q.Op), Class: q.Class, Device: q.Device, Ranks: q.Ranks, Streams: q.Streams}
+	x := questionOutput{Op: string(q.Op), Class: q.Class, Device: q.Device, Ranks: q.Ranks, Streams: q.Streams, InStep: q.InStep}
 	if q.Nodes > 0 {
 		x.Nodes = &q.Nodes
 	}

@@ -11,6 +11,7 @@ import (
 	"mixdown/ingest/comm"
 	"mixdown/replay/launch"
 	"mixdown/replay/plan"
+	"mixdown/replay/plan/planpb"
 	"mixdown/replay/tune"
 	"mixdown/replay/tune/measure"
 )
@@ -33,8 +34,19 @@ func (o *Options) prepare(ctx context.Context) (measure.Options, error) {
 	m.Points = grid.Points()
 	if len(o.Input.Args) > 0 {
 		m.NoRefine = true
-		if m.Points, err = o.traced(ctx); err != nil {
+		workload, err := o.traced(ctx)
+		if err != nil {
 			return m, err
+		}
+		if m.Points = measure.FromWorkload(workload); len(m.Points) == 0 {
+			return m, fmt.Errorf("%w: the step has no communication that can be measured", plan.ErrNothingToReplay)
+		}
+		switch n := len(workload.Programs); {
+		case o.Alone:
+		case n > maxStepRanks:
+			fmt.Fprintf(o.Streams.Err, "the step has %d ranks, too many to run as a whole here: its operations are measured one by one\n", n)
+		default:
+			m.Step = workload
 		}
 	}
 	if len(m.Points) == 0 {
@@ -110,8 +122,12 @@ func (o *Options) backends(ctx context.Context, worker launch.Worker) ([]tune.Co
 	return list, libraries, nil
 }
 
-// traced lists what the traces' step contains.
-func (o *Options) traced(ctx context.Context) ([]measure.Point, error) {
+// maxStepRanks is up to how many ranks a step runs as a whole: more on one
+// machine wait for its cores rather than for each other.
+const maxStepRanks = 64
+
+// traced is the traces' step.
+func (o *Options) traced(ctx context.Context) (*planpb.Workload, error) {
 	job, err := o.Input.Load(ctx, o.Streams)
 	if err != nil {
 		return nil, err
@@ -126,11 +142,7 @@ func (o *Options) traced(ctx context.Context) ([]measure.Point, error) {
 	for _, d := range diags.List() {
 		fmt.Fprintln(o.Streams.Err, d)
 	}
-	points := measure.FromWorkload(workload)
-	if len(points) == 0 {
-		return nil, fmt.Errorf("%w: the step has no communication that can be measured", plan.ErrNothingToReplay)
-	}
-	return points, nil
+	return workload, nil
 }
 
 func opsOf(points []measure.Point) []comm.Op {

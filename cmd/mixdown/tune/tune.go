@@ -32,7 +32,7 @@ type Options struct {
 	Device                                      string
 	Budget                                      time.Duration
 	Precision                                   float64
-	NoRefine                                    bool
+	NoRefine, Alone                             bool
 	Seed                                        uint64
 	Timeout                                     time.Duration
 }
@@ -51,7 +51,11 @@ coarse sizes first, then those between neighbours where the winner changes, then
 more often what is not known well enough. Libraries that can share workers run in
 turns, in random order, and the data of every operation is checked.
 
-With traces as INPUT it measures what their step contains and nothing else.
+With traces as INPUT it measures what their step contains and nothing else, and
+within that step: it runs as a whole on each library, computation replaced by
+waiting, so that operations begin, wait and overlap as they do in the job. That is
+what --mix auto predicts best from. With --alone, and with settings of a library,
+each operation is measured in a row, as without traces.
 
 The table is written after each start of workers. What is there when the budget is
 spent, or when it is interrupted, stays; --resume goes on from there.
@@ -85,6 +89,7 @@ See "mixdown help tuning" for how times are measured and what the table holds.`,
 	f.DurationVar(&opts.Budget, "budget", 10*time.Minute, "end after so long; 0: when all is known well enough")
 	f.Float64Var(&opts.Precision, "precision", measure.DefaultPrecision, "half the 95 % interval over the median at which a time is known well enough")
 	f.BoolVar(&opts.NoRefine, "no-refine", false, "only the sizes that are named")
+	f.BoolVar(&opts.Alone, "alone", false, "with traces: measure each operation in a row, not within the step")
 	f.Uint64Var(&opts.Seed, "seed", 1, "of the order of measurements")
 	f.DurationVar(&opts.Timeout, "timeout", launch.DefaultTimeout, "give a measurement up when no rank makes progress for so long")
 	f.StringVar(&opts.Step, "step", "", "of the traces: its number, or all; default the step of median length")
@@ -175,7 +180,7 @@ func (o *Options) tell(s measure.Summary) {
 			fmt.Fprintf(o.Streams.Err, "and %d more that could not be measured\n", len(s.Failures)-i)
 			break
 		}
-		fmt.Fprintf(o.Streams.Err, "not measured: %s on %s: %s\n", f.Point, f.Contender, firstLine(f.Err))
+		fmt.Fprintf(o.Streams.Err, "not measured: %s on %s: %s\n", f.What(), f.Contender, firstLine(f.Err))
 	}
 }
 

@@ -38,6 +38,10 @@ func FromTable(t *tune.Table, keep func(tune.Contender) bool) ([]Decision, []err
 		}
 		p := place{c.Op, c.Ranks, c.Nodes}
 		have, ok := best[p]
+		// What was measured in a row covers sizes beyond those of one job's step.
+		if ok && c.InStep {
+			continue
+		}
 		if ok {
 			warnings = append(warnings, fmt.Errorf("%s on %d ranks was measured with several kinds of elements or in several memories: those with the most sizes count", c.Op, c.Ranks))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -21,6 +22,10 @@ type Options struct {
 	Variants   Variants
 	Device     string  // where the buffers are, tune.Host or tune.GPU; "" means Host
 	Points     []Point // as Normal makes them
+	// Step, when set, is run as a whole on every contender without settings, and its
+	// operations are measured in it; Points are then for the others, and for those on
+	// which it can't run.
+	Step *planpb.Workload
 	// Environment is what the rows refer to.
 	Environment tune.Environment
 	// Table is what is known already: its rows of the same environment are not
@@ -64,7 +69,16 @@ type Summary struct {
 type Failure struct {
 	Point
 	tune.Contender
-	Err error
+	Step bool // it is the whole step; Point is empty
+	Err  error
+}
+
+// What names what could not be measured.
+func (f Failure) What() string {
+	if f.Step {
+		return "the step as a whole"
+	}
+	return f.Point.String()
 }
 
 // job is a point on a contender.
@@ -91,6 +105,7 @@ type campaign struct {
 	hash    string // of the environment
 	jobs    []job
 	state   map[job]*state
+	inStep  map[stepJob]*state
 	summary Summary
 }
 
@@ -116,7 +131,7 @@ const leastTime = 5 * time.Second
 
 // Run measures. It returns the table as far as it came, whatever happened.
 func Run(ctx context.Context, opts Options) (*tune.Table, Summary, error) {
-	c := &campaign{Options: opts, state: map[job]*state{}, table: opts.Table}
+	c := &campaign{Options: opts, state: map[job]*state{}, inStep: map[stepJob]*state{}, table: opts.Table}
 	if c.table == nil {
 		c.table = &tune.Table{}
 	}
@@ -132,16 +147,15 @@ func Run(ctx context.Context, opts Options) (*tune.Table, Summary, error) {
 	c.started = c.Now()
 	c.rng = rand.New(rand.NewPCG(opts.Seed, 1))
 	c.hash = c.table.AddEnvironment(opts.Environment)
-	c.want(opts.Points)
 	err := c.run(ctx)
 	c.count()
 	return c.table, c.summary, err
 }
 
-// want adds points to what is to be measured.
-func (c *campaign) want(points []Point) {
+// want adds points to what is to be measured on some contenders.
+func (c *campaign) want(points []Point, contenders []tune.Contender) {
 	for _, p := range points {
-		for _, who := range c.Contenders {
+		for _, who := range contenders {
 			j := job{p, who}
 			if c.state[j] != nil || !c.Variants.Applies(who, p) {
 				continue
@@ -154,12 +168,14 @@ func (c *campaign) want(points []Point) {
 }
 
 // known is the row of a job in the table, nil if it has none.
-func (c *campaign) known(j job) *tune.Row {
-	want := j.row(j.Contender, c.Device)
+func (c *campaign) known(j job) *tune.Row { return c.knownAs(j.row(j.Contender, c.Device)) }
+
+// knownAs is the row of the table that measures the same, nil if there is none.
+func (c *campaign) knownAs(want tune.Row) *tune.Row {
 	for i := range c.table.Rows {
 		r := c.table.Rows[i]
 		if r.Contender == want.Contender && r.Op == want.Op && r.DType == want.DType && r.Ranks == want.Ranks && r.In == want.In &&
-			r.Out == want.Out && r.Streams == want.Streams && r.Device == want.Device && r.Environment == c.hash {
+			r.Out == want.Out && r.Streams == want.Streams && r.InStep == want.InStep && r.Gap == want.Gap && r.Device == want.Device && r.Environment == c.hash {
 			return &r
 		}
 	}
@@ -167,6 +183,14 @@ func (c *campaign) known(j job) *tune.Row {
 }
 
 func (c *campaign) run(ctx context.Context) error {
+	contenders := c.Contenders
+	if c.Step != nil {
+		var err error
+		if contenders, err = c.within(ctx); err != nil {
+			return err
+		}
+	}
+	c.want(c.Points, contenders)
 	if err := c.measure(ctx, c.pending(func(s *state) bool { return s.row == nil }), firstIterations); err != nil {
 		return err
 	}
@@ -178,7 +202,7 @@ func (c *campaign) run(ctx context.Context) error {
 		if len(more) == 0 {
 			break
 		}
-		c.want(more)
+		c.want(more, contenders)
 		if err := c.measure(ctx, c.pending(func(s *state) bool { return s.row == nil }), firstIterations); err != nil {
 			return err
 		}
@@ -251,6 +275,11 @@ func (c *campaign) measured() int {
 			n++
 		}
 	}
+	for _, s := range c.inStep {
+		if s.row != nil {
+			n++
+		}
+	}
 	return n
 }
 
@@ -273,7 +302,7 @@ func (c *campaign) start(ctx context.Context, b batch, iterations int) error {
 	case len(b.jobs) == 1:
 		j := b.jobs[0]
 		c.state[j].failed = c.state[j].row == nil
-		c.summary.Failures = append(c.summary.Failures, Failure{j.Point, j.Contender, err})
+		c.summary.Failures = append(c.summary.Failures, Failure{Point: j.Point, Contender: j.Contender, Err: err})
 		return nil
 	}
 	// What it did write is known; the rest is tried again.
@@ -324,7 +353,7 @@ func (c *campaign) execute(ctx context.Context, b batch, iterations int) error {
 		defer cancel()
 		ctx = left
 	}
-	_, err = worker.Run(ctx, exp, launch.Options{Dir: dir, Timeout: c.Timeout, Progress: func(p launch.Progress) { c.report(b, p) }})
+	_, err = worker.Run(ctx, exp, launch.Options{Dir: dir, Timeout: c.Timeout, Progress: func(p launch.Progress) { c.tell(p, fmt.Sprintf("%d points", len(b.jobs)), b.ranks) }})
 	outcomes, readErr := readOutcomes(dir, programs)
 	if readErr != nil {
 		if err != nil {
@@ -343,7 +372,7 @@ func (c *campaign) collect(b batch, outcomes []outcome) error {
 		o, s := outcomes[i], c.state[j]
 		if len(o.errors) > 0 {
 			s.failed, s.row = true, nil
-			c.summary.Failures = append(c.summary.Failures, Failure{j.Point, j.Contender, fmt.Errorf("wrong data: %s", o.errors[0])})
+			c.summary.Failures = append(c.summary.Failures, Failure{Point: j.Point, Contender: j.Contender, Err: wrongData(o)})
 			continue
 		}
 		s.checked = s.checked || o.checked == j.Ranks
@@ -363,22 +392,25 @@ func (c *campaign) collect(b batch, outcomes []outcome) error {
 	return c.table.Put(rows...)
 }
 
-func (c *campaign) report(b batch, p launch.Progress) {
+// wrongData is the error of an outcome whose data was not right.
+func wrongData(o outcome) error { return fmt.Errorf("wrong data: %s", o.errors[0]) }
+
+func (c *campaign) tell(p launch.Progress, what string, ranks int) {
 	if c.Progress == nil {
 		return
 	}
 	done := c.measured()
-	detail := fmt.Sprintf("%d points on %d ranks, %s", len(b.jobs), b.ranks, p.State)
+	detail := fmt.Sprintf("%s on %d ranks, %s", what, ranks, p.State)
 	if p.State == launch.Timing {
 		detail += fmt.Sprintf(", iteration %d of %d", p.Iteration, p.Last)
 	}
-	c.Progress(Progress{Done: done, Total: len(c.jobs), Detail: detail})
+	c.Progress(Progress{Done: done, Total: len(c.jobs) + len(c.inStep), Detail: detail})
 }
 
 // count makes the summary.
 func (c *campaign) count() {
-	c.summary.Wanted = len(c.jobs)
-	for _, s := range c.state {
+	c.summary.Wanted = len(c.jobs) + len(c.inStep)
+	for _, s := range slices.Concat(slices.Collect(maps.Values(c.state)), slices.Collect(maps.Values(c.inStep))) {
 		if s.row != nil {
 			c.summary.Measured++
 			if spread(s.row) > c.Precision {

@@ -14,7 +14,11 @@
 //     rank to its own end on its last rank: the slowest rank's (samples.go); with a root
 //     it is the mean of those of an iteration. What a row has is the median over
 //     iterations of each iteration's median (statistics.go).
-//  5. First comes a coarse grid of sizes; then sizes between neighbours where the
+//  5. A traced step is not measured in parts but run as a whole (within.go): an
+//     operation then begins cold, its members come when they come in the job, others
+//     run beside it, and its time has all of that (step.go). What follows is for
+//     points.
+//  6. First comes a coarse grid of sizes; then sizes between neighbours where the
 //     winner changes (refine.go); then more iterations for what is not known well
 //     enough. After each start of workers the table is whole.
 package measure

@@ -31,16 +31,26 @@ type record struct {
 // ErrEmulated: the GPU is a stand-in, whose times mean nothing.
 var ErrEmulated = errors.New("the GPU is emulated: its times are no measurements")
 
-// readOutcomes reads the result files of a run, whole or not: what a killed run
-// left counts as far as all ranks have it.
+// readOutcomes reads the result files of a run of programs.
 func readOutcomes(dir string, programs []*program) ([]outcome, error) {
+	plans := make([]*planpb.Plan, len(programs))
+	for i, g := range programs {
+		plans[i] = g.plan
+	}
+	return readRun(dir, plans, func(k int, records []*record) []int64 { return programs[k].times(records) })
+}
+
+// readRun reads the result files of a run, whole or not: what a killed run left
+// counts as far as all ranks have it. times makes the times of an iteration of a
+// plan, none where it is not whole.
+func readRun(dir string, plans []*planpb.Plan, times func(plan int, records []*record) []int64) ([]outcome, error) {
 	runs, err := filepath.Glob(filepath.Join(dir, "run-*"))
 	if err != nil || len(runs) != 1 {
 		return nil, fmt.Errorf("%d runs below %s, expected one", len(runs), dir)
 	}
-	outcomes := make([]outcome, len(programs))
-	ranks := len(programs[0].plan.Workload.Programs)
-	iterations := make([]map[int32][]*record, len(programs)) // by plan, iteration and rank
+	outcomes := make([]outcome, len(plans))
+	ranks := len(plans[0].Workload.Programs)
+	iterations := make([]map[int32][]*record, len(plans)) // by plan, iteration and rank
 	for i := range iterations {
 		iterations[i] = map[int32][]*record{}
 	}
@@ -65,7 +75,7 @@ func readOutcomes(dir string, programs []*program) ([]outcome, error) {
 				if it.Plan < 0 || int(it.Plan) >= len(outcomes) {
 					return
 				}
-				tasks := len(programs[it.Plan].plan.Workload.Programs[r].Tasks)
+				tasks := len(plans[it.Plan].Workload.Programs[r].Tasks)
 				x := &record{start: it.StartNs, ends: make([]int64, tasks)}
 				for _, t := range it.Tasks {
 					if t.Task >= 0 && int(t.Task) < tasks {
@@ -86,14 +96,14 @@ func readOutcomes(dir string, programs []*program) ([]outcome, error) {
 	if emulated {
 		return nil, ErrEmulated
 	}
-	for k, g := range programs {
+	for k := range plans {
 		for i := int32(0); ; i++ {
 			records, ok := iterations[k][i]
 			if !ok {
 				break
 			}
-			if times := g.times(records); len(times) > 0 {
-				outcomes[k].iterations = append(outcomes[k].iterations, times)
+			if of := times(k, records); len(of) > 0 {
+				outcomes[k].iterations = append(outcomes[k].iterations, of)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // series is all that was measured of a point on a contender.
 type series struct {
-	medians []int64 // of each iteration, ns: the values that are independent
+	medians []int64 // of each iteration, or its mean, ns: the values that are independent
 	all     []int64 // ns
 	checked bool
 }
@@ -20,6 +20,17 @@ func (s *series) add(o outcome) {
 		s.medians = append(s.medians, middle(times))
 		s.all = append(s.all, times...)
 	}
+}
+
+// addMean adds an iteration of a step, which has an operation once or many times:
+// the step takes the sum of them, so their mean is what counts.
+func (s *series) addMean(times []int64) {
+	var sum int64
+	for _, t := range times {
+		sum += t
+	}
+	s.medians = append(s.medians, sum/int64(len(times)))
+	s.all = append(s.all, times...)
 }
 
 // middle is the median.

@@ -212,29 +212,33 @@ func (x *Library) GetVersion() string {
 
 // Row is one measurement.
 type Row struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Backend       string                 `protobuf:"bytes,1,opt,name=backend,proto3" json:"backend,omitempty"` // "nccl", "openmpi"
-	Variant       string                 `protobuf:"bytes,2,opt,name=variant,proto3" json:"variant,omitempty"` // its settings, "" for its own choice; for example "ring/ll128/ch=8"
-	Op            string                 `protobuf:"bytes,3,opt,name=op,proto3" json:"op,omitempty"`           // "all_reduce"
-	Dtype         string                 `protobuf:"bytes,4,opt,name=dtype,proto3" json:"dtype,omitempty"`     // "float32", "" when not known
-	Device        string                 `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`   // where the buffers are: "host" or "gpu"
-	InPlace       bool                   `protobuf:"varint,6,opt,name=in_place,json=inPlace,proto3" json:"in_place,omitempty"`
-	Ranks         int32                  `protobuf:"varint,7,opt,name=ranks,proto3" json:"ranks,omitempty"`
-	Nodes         *int32                 `protobuf:"varint,8,opt,name=nodes,proto3,oneof" json:"nodes,omitempty"`
-	InBytes       int64                  `protobuf:"varint,9,opt,name=in_bytes,json=inBytes,proto3" json:"in_bytes,omitempty"`        // one rank contributes
-	OutBytes      int64                  `protobuf:"varint,10,opt,name=out_bytes,json=outBytes,proto3" json:"out_bytes,omitempty"`    // one rank receives
-	SizeError     int64                  `protobuf:"varint,11,opt,name=size_error,json=sizeError,proto3" json:"size_error,omitempty"` // the sizes are right to so many bytes; 0: exact
-	Streams       int32                  `protobuf:"varint,12,opt,name=streams,proto3" json:"streams,omitempty"`                      // groups that ran the same at once; 1: alone
-	TimeNs        int64                  `protobuf:"varint,13,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`          // of the slowest rank
-	Statistic     string                 `protobuf:"bytes,14,opt,name=statistic,proto3" json:"statistic,omitempty"`                   // what time_ns is: "median", "mean", "trimmed mean", "single"
-	MinNs         *int64                 `protobuf:"varint,15,opt,name=min_ns,json=minNs,proto3,oneof" json:"min_ns,omitempty"`
-	P95Ns         *int64                 `protobuf:"varint,16,opt,name=p95_ns,json=p95Ns,proto3,oneof" json:"p95_ns,omitempty"`
-	N             *int64                 `protobuf:"varint,17,opt,name=n,proto3,oneof" json:"n,omitempty"`                              // measurements
-	CiLowNs       *int64                 `protobuf:"varint,18,opt,name=ci_low_ns,json=ciLowNs,proto3,oneof" json:"ci_low_ns,omitempty"` // 95 % confidence interval of the median
-	CiHighNs      *int64                 `protobuf:"varint,19,opt,name=ci_high_ns,json=ciHighNs,proto3,oneof" json:"ci_high_ns,omitempty"`
-	Environment   string                 `protobuf:"bytes,20,opt,name=environment,proto3" json:"environment,omitempty"` // hash of an Environment, "" when not known
-	Source        string                 `protobuf:"bytes,21,opt,name=source,proto3" json:"source,omitempty"`           // "mixdown tune", "nccl-tests", "osu", ...
-	Verified      bool                   `protobuf:"varint,22,opt,name=verified,proto3" json:"verified,omitempty"`      // the data of this operation was compared and right
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Backend     string                 `protobuf:"bytes,1,opt,name=backend,proto3" json:"backend,omitempty"` // "nccl", "openmpi"
+	Variant     string                 `protobuf:"bytes,2,opt,name=variant,proto3" json:"variant,omitempty"` // its settings, "" for its own choice; for example "ring/ll128/ch=8"
+	Op          string                 `protobuf:"bytes,3,opt,name=op,proto3" json:"op,omitempty"`           // "all_reduce"
+	Dtype       string                 `protobuf:"bytes,4,opt,name=dtype,proto3" json:"dtype,omitempty"`     // "float32", "" when not known
+	Device      string                 `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`   // where the buffers are: "host" or "gpu"
+	InPlace     bool                   `protobuf:"varint,6,opt,name=in_place,json=inPlace,proto3" json:"in_place,omitempty"`
+	Ranks       int32                  `protobuf:"varint,7,opt,name=ranks,proto3" json:"ranks,omitempty"`
+	Nodes       *int32                 `protobuf:"varint,8,opt,name=nodes,proto3,oneof" json:"nodes,omitempty"`
+	InBytes     int64                  `protobuf:"varint,9,opt,name=in_bytes,json=inBytes,proto3" json:"in_bytes,omitempty"`        // one rank contributes
+	OutBytes    int64                  `protobuf:"varint,10,opt,name=out_bytes,json=outBytes,proto3" json:"out_bytes,omitempty"`    // one rank receives
+	SizeError   int64                  `protobuf:"varint,11,opt,name=size_error,json=sizeError,proto3" json:"size_error,omitempty"` // the sizes are right to so many bytes; 0: exact
+	Streams     int32                  `protobuf:"varint,12,opt,name=streams,proto3" json:"streams,omitempty"`                      // groups that ran the same at once; 1: alone
+	TimeNs      int64                  `protobuf:"varint,13,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`          // of the slowest rank
+	Statistic   string                 `protobuf:"bytes,14,opt,name=statistic,proto3" json:"statistic,omitempty"`                   // what time_ns is: "median", "mean", "trimmed mean", "single"
+	MinNs       *int64                 `protobuf:"varint,15,opt,name=min_ns,json=minNs,proto3,oneof" json:"min_ns,omitempty"`
+	P95Ns       *int64                 `protobuf:"varint,16,opt,name=p95_ns,json=p95Ns,proto3,oneof" json:"p95_ns,omitempty"`
+	N           *int64                 `protobuf:"varint,17,opt,name=n,proto3,oneof" json:"n,omitempty"`                              // measurements
+	CiLowNs     *int64                 `protobuf:"varint,18,opt,name=ci_low_ns,json=ciLowNs,proto3,oneof" json:"ci_low_ns,omitempty"` // 95 % confidence interval of the median
+	CiHighNs    *int64                 `protobuf:"varint,19,opt,name=ci_high_ns,json=ciHighNs,proto3,oneof" json:"ci_high_ns,omitempty"`
+	Environment string                 `protobuf:"bytes,20,opt,name=environment,proto3" json:"environment,omitempty"` // hash of an Environment, "" when not known
+	Source      string                 `protobuf:"bytes,21,opt,name=source,proto3" json:"source,omitempty"`           // "mixdown tune", "nccl-tests", "osu", ...
+	Verified    bool                   `protobuf:"varint,22,opt,name=verified,proto3" json:"verified,omitempty"`      // the data of this operation was compared and right
+	// Measured within a job's step, with what runs beside it there and with members
+	// that come when they come there; else again and again in a row.
+	InStep        bool  `protobuf:"varint,23,opt,name=in_step,json=inStep,proto3" json:"in_step,omitempty"`
+	GapNs         int64 `protobuf:"varint,24,opt,name=gap_ns,json=gapNs,proto3" json:"gap_ns,omitempty"` // in a step: between what a rank communicated before and this, the median
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -423,6 +427,20 @@ func (x *Row) GetVerified() bool {
 	return false
 }
 
+func (x *Row) GetInStep() bool {
+	if x != nil {
+		return x.InStep
+	}
+	return false
+}
+
+func (x *Row) GetGapNs() int64 {
+	if x != nil {
+		return x.GapNs
+	}
+	return 0
+}
+
 var File_tune_proto protoreflect.FileDescriptor
 
 const file_tune_proto_rawDesc = "" +
@@ -443,7 +461,7 @@ const file_tune_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"7\n" +
 	"\aLibrary\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\tR\aversion\"\x93\x05\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\"\xc3\x05\n" +
 	"\x03Row\x12\x18\n" +
 	"\abackend\x18\x01 \x01(\tR\abackend\x12\x18\n" +
 	"\avariant\x18\x02 \x01(\tR\avariant\x12\x0e\n" +
@@ -469,7 +487,9 @@ const file_tune_proto_rawDesc = "" +
 	"ci_high_ns\x18\x13 \x01(\x03H\x05R\bciHighNs\x88\x01\x01\x12 \n" +
 	"\venvironment\x18\x14 \x01(\tR\venvironment\x12\x16\n" +
 	"\x06source\x18\x15 \x01(\tR\x06source\x12\x1a\n" +
-	"\bverified\x18\x16 \x01(\bR\bverifiedB\b\n" +
+	"\bverified\x18\x16 \x01(\bR\bverified\x12\x17\n" +
+	"\ain_step\x18\x17 \x01(\bR\x06inStep\x12\x15\n" +
+	"\x06gap_ns\x18\x18 \x01(\x03R\x05gapNsB\b\n" +
 	"\x06_nodesB\t\n" +
 	"\a_min_nsB\t\n" +
 	"\a_p95_nsB\x04\n" +
