@@ -3,6 +3,7 @@ package diff
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"mixdown/analyze/breakdown"
 	"mixdown/analyze/report"
@@ -37,6 +38,34 @@ func (d *Diff) answer() string {
 		return fmt.Sprintf("%s, no change that stands out; %s", text, d.counts())
 	}
 	return text + ", and nothing stands out"
+}
+
+// Cause is what explains the change of the step's time, in words; "" when the step
+// did not change or nothing explains it.
+func (d *Diff) Cause() string {
+	change, ok := d.Time.Step.change()
+	if !d.Comparable || !ok || d.StepVerdict() == Unchanged {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(d.because(change), ", because "), ", ")
+}
+
+// StepVerdict is what became of the time of the slowest rank's step.
+func (d *Diff) StepVerdict() Verdict { return d.Time.Step.verdict(MinStepRelative, 0) }
+
+// PartVerdict is what became of a part of the step's time, which m is one of.
+func (d *Diff) PartVerdict(m *Metric) Verdict {
+	return m.verdict(MinRelative, floors(d, measures{basis: d.Basis}))
+}
+
+func (m *Metric) verdict(relative, floor float64) Verdict {
+	switch change, _ := m.change(); {
+	case !m.standsOut(relative, floor, MaxP):
+		return Unchanged
+	case change > 0:
+		return Grew
+	}
+	return Shrank
 }
 
 // cause is a change of something, ns per rank, that may explain the step's.
@@ -114,7 +143,7 @@ func (d *Diff) perRank(m *Metric) float64 {
 func (o *Operation) sentence(by string) string {
 	text := string(o.Op)
 	if o.SizeTo != nil {
-		text += " " + o.class()
+		text += " " + o.Class()
 	}
 	if o.Group != nil {
 		text += " in " + report.Printable(*o.Group)
@@ -132,7 +161,8 @@ func (o *Operation) sentence(by string) string {
 	return text
 }
 
-func (o *Operation) class() string {
+// Class is the size class of the operation, "?" when not known.
+func (o *Operation) Class() string {
 	if o.SizeFrom == nil || o.SizeTo == nil {
 		return "?"
 	}

@@ -65,28 +65,38 @@ func (c measures) compare(before, after quantity) Metric {
 	}
 	fill(before, &m.Before, &m.PerRankBefore)
 	fill(after, &m.After, &m.PerRankAfter)
+	m.x, m.y = c.sample(before), c.sample(after)
 	if before.unknown || after.unknown || !c.changes {
 		return m
 	}
 	perRank := *m.PerRankAfter - *m.PerRankBefore
 	m.PerRankChange = &perRank
 	was, change := *m.PerRankBefore, perRank
-	x, y := before.means(), after.means()
 	if c.basis == BySum {
 		sum := *m.After - *m.Before
 		m.Change = &sum
 		was, change = float64(*m.Before), float64(sum)
-		x, y = floats(before.values), floats(after.values)
 	}
 	if was != 0 {
 		relative := change / was
 		m.Relative = &relative
 	}
 	if c.tested {
-		_, p := MannWhitney(x, y)
+		_, p := MannWhitney(m.x, m.y)
 		m.P = &p
 	}
 	return m
+}
+
+// sample is the values that are compared, nil when they are not known.
+func (c measures) sample(q quantity) []float64 {
+	switch {
+	case q.unknown:
+		return nil
+	case c.basis == BySum:
+		return floats(q.values)
+	}
+	return q.means()
 }
 
 func floats(values []int64) []float64 {

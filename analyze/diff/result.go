@@ -82,7 +82,13 @@ type Metric struct {
 	// P is the p-value of a Mann-Whitney U test over the steps; null with fewer
 	// than MinSteps steps.
 	P *float64 `json:"p"`
+
+	x, y []float64 // what was compared, by step; nil where it is not known
 }
+
+// Samples are the values by step that were compared: sums over ranks, or means
+// where the numbers of ranks differ. They are nil where that is not known.
+func (m *Metric) Samples() (before, after []float64) { return m.x, m.y }
 
 // Time is where the time of a step went, ns. Step is the time of the slowest
 // rank, and its per-rank values are means over ranks; the others are sums over

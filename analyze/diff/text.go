@@ -149,7 +149,7 @@ var marks = map[Verdict]string{Appeared: "+", Vanished: "-", Grew: ">", Shrank: 
 func (d *Diff) writeOperation(b *strings.Builder, o *Operation) {
 	tail := ""
 	if o.SizeTo != nil {
-		tail += " " + o.class()
+		tail += " " + o.Class()
 	}
 	if o.Phase != nil {
 		tail += " " + *o.Phase

@@ -258,10 +258,10 @@ func (e *evaluation) ofReplay(c *Check, out *Cause) {
 			out.Text = fmt.Sprintf("plan %s: %s", report.Printable(v.Name), report.Printable(v.Mix))
 			out.Command = "mixdown replay TRACES --iters 30"
 			if i > 0 && v.Mix != "" {
-				out.Command += " --mix " + quote(v.Mix)
+				out.Command += " --mix " + Quote(v.Mix)
 			}
 			if i > 0 && v.Schedule != "" && v.Schedule != "traced" {
-				out.Command += " --schedule " + quote(v.Schedule)
+				out.Command += " --schedule " + Quote(v.Schedule)
 			}
 		}
 	}
@@ -271,14 +271,14 @@ func (e *evaluation) ofReplay(c *Check, out *Cause) {
 func (e *evaluation) command() string {
 	switch {
 	case e.baseline != nil && e.baseline.File == "" && e.candidate.File == "":
-		return fmt.Sprintf("mixdown diff %s %s --rows -1", quote(e.baseline.Source), quote(e.candidate.Source))
+		return fmt.Sprintf("mixdown diff %s %s --rows -1", Quote(e.baseline.Source), Quote(e.candidate.Source))
 	default:
-		return fmt.Sprintf("mixdown analyze %s --breakdown --rows -1", quote(e.candidate.Source))
+		return fmt.Sprintf("mixdown analyze %s --breakdown --rows -1", Quote(e.candidate.Source))
 	}
 }
 
-// quote makes one word of a shell of a name.
-func quote(name string) string {
+// Quote makes one word of a shell of a name.
+func Quote(name string) string {
 	plain := name != "" && strings.IndexFunc(name, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/._-+=:,@%", c))
 	}) < 0

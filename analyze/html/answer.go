@@ -27,6 +27,8 @@ type Figure struct {
 // say, and that before what was predicted.
 func (p *Page) Answer() Answer {
 	switch {
+	case p.Comparison != nil:
+		return comparisonAnswer(p.Comparison)
 	case len(p.Replays) > 0:
 		return p.Replays[0].answer()
 	case len(p.Predictions) > 0 && (p.PredictionFirst || p.Analysis != nil && sharesOf(p.Analysis).Span <= 0): // a trace of the pipeline alone

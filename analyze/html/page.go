@@ -3,6 +3,7 @@ package html
 import (
 	"time"
 
+	"mixdown/analyze/gate/output"
 	"mixdown/analyze/report"
 )
 
@@ -26,6 +27,9 @@ type Page struct {
 	Orders []Picture
 	// OrdersNote says what the orders rest on, in words.
 	OrdersNote []string
+
+	// Comparison is the result of a gate or a diff; the page is about it then.
+	Comparison *output.Document
 
 	Replays     []*Replay
 	Predictions []*Prediction

@@ -15,8 +15,12 @@ type Question struct {
 	Section string `json:"-"`                 // the id of the evidence, "" when there is none
 }
 
-// Questions answers the six of the design from what the page has.
+// Questions answers the six of the design from what the page has; a comparison has
+// its own.
 func (p *Page) Questions() []Question {
+	if p.Comparison != nil {
+		return comparisonQuestions(p.Comparison)
+	}
 	list := []Question{}
 	if p.Analysis != nil {
 		list = append(list, p.whereTime(), p.slowCollectives())

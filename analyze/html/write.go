@@ -48,12 +48,14 @@ type view struct {
 	PhaseLeft  int
 	StepCharts []*chart
 
+	Compared  *comparisonView // nil when nothing was
 	Pictures  []template.HTML
 	Replayed  []replayView
 	Predicted []predictionView
 	Pipes     []pipeView
 
 	Diagnostics []diagnosticRow
+	Undiagnosed bool     // there are none because nothing tells them
 	Facts       []string // of the run, for the head
 	TimelineSum string
 }
@@ -120,6 +122,9 @@ func (p *Page) view() (*view, error) {
 	if v.Title == "" {
 		v.Page.Title = "mixdown report"
 	}
+	if p.Comparison != nil {
+		v.Compared = comparisonOf(p.Comparison)
+	}
 	style := string(sheet)
 	for i := range p.Orders {
 		svg, own := p.Orders[i].scoped(i)
@@ -146,6 +151,9 @@ func (p *Page) data(v *view) (template.JS, error) {
 	charts := map[string]*chart{}
 	for _, c := range v.StepCharts {
 		charts[c.ID] = c
+	}
+	if v.Compared != nil && v.Compared.Chart != nil {
+		charts[v.Compared.Chart.ID] = v.Compared.Chart
 	}
 	for _, r := range v.Replayed {
 		if r.Chart != nil {
@@ -187,6 +195,13 @@ func (p *Page) fill(v *view) {
 	}
 	for _, s := range p.Predictions {
 		add("simulation", s.Diagnostics)
+	}
+	if d := p.Comparison; d != nil {
+		v.Facts = []string{d.Verb + ": " + strings.ReplaceAll(string(d.Outcome), "_", " ")}
+		v.Undiagnosed = d.Diagnostics == nil
+		for _, side := range d.Diagnostics {
+			add(side.Of, side.List)
+		}
 	}
 	if t := p.Timeline; t != nil {
 		v.TimelineSum = fmt.Sprintf("%d events", t.Events)

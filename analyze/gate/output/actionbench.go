@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-
-	"mixdown/analyze/gate"
 )
 
 // benchmark is an entry of the JSON that benchmark-action/github-action-benchmark
@@ -18,12 +16,12 @@ type benchmark struct {
 	Extra string  `json:"extra,omitempty"`
 }
 
-func writeSmaller(w io.Writer, r *gate.Result) error { return writeBenchmarks(w, r, false) }
-func writeBigger(w io.Writer, r *gate.Result) error  { return writeBenchmarks(w, r, true) }
+func writeSmaller(w io.Writer, r *Document) error { return writeBenchmarks(w, r, false) }
+func writeBigger(w io.Writer, r *Document) error  { return writeBenchmarks(w, r, true) }
 
 // writeBenchmarks writes the candidate's medians of the metrics of which more is
 // worse, or of those of which more is better: the action takes one kind a file.
-func writeBenchmarks(w io.Writer, r *gate.Result, bigger bool) error {
+func writeBenchmarks(w io.Writer, r *Document, bigger bool) error {
 	list := []benchmark{}
 	written := map[string]bool{}
 	for i := range r.Checks {

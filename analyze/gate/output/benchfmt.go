@@ -15,7 +15,7 @@ import (
 // writeBenchfmt writes the values of both runs in the Go benchmark format
 // (golang.org/design/14313-benchmark-format), one line for each step, with the run
 // as configuration: benchstat -col run compares them.
-func writeBenchfmt(w io.Writer, r *gate.Result) error {
+func writeBenchfmt(w io.Writer, r *Document) error {
 	var b bytes.Buffer
 	b.WriteString("tool: mixdown\n")
 	for _, side := range []struct {
@@ -23,14 +23,14 @@ func writeBenchfmt(w io.Writer, r *gate.Result) error {
 		sample func(*gate.Check) *gate.Sample
 		info   *gate.Side
 	}{
-		{"baseline", func(c *gate.Check) *gate.Sample { return c.Baseline }, r.Baseline},
-		{"candidate", func(c *gate.Check) *gate.Sample { return c.Candidate }, r.Candidate},
+		{"baseline", func(c *gate.Check) *gate.Sample { return c.Baseline }, r.Before},
+		{"candidate", func(c *gate.Check) *gate.Sample { return c.Candidate }, r.After},
 	} {
 		if side.info == nil {
 			continue
 		}
 		// More configuration than the run would make benchstat show two tables.
-		fmt.Fprintf(&b, "\n# %s\nrun: %s\n", report.Printable(sideText(side.info)), side.run)
+		fmt.Fprintf(&b, "\n# %s\nrun: %s\n", report.Printable(SideText(side.info)), side.run)
 		written := map[string]bool{} // rules may share a metric
 		for i := range r.Checks {
 			c := &r.Checks[i]

@@ -12,7 +12,7 @@ import (
 // Explain shows how the checks that a pattern means were decided: all values, the
 // estimate and each condition of the outcome. The error is ErrCheck when there are
 // no such checks.
-func Explain(w io.Writer, r *gate.Result, pattern string) error {
+func Explain(w io.Writer, r *Document, pattern string) error {
 	p := report.NewPage(false)
 	found := false
 	for i := range r.Checks {
@@ -33,7 +33,7 @@ func Explain(w io.Writer, r *gate.Result, pattern string) error {
 	return err
 }
 
-func explain(p *report.Page, r *gate.Result, c *gate.Check) {
+func explain(p *report.Page, r *Document, c *gate.Check) {
 	p.Linef("%s: %s, limit %s", c.Outcome, report.Printable(c.Name()), c.Limit)
 	if c.Line > 0 {
 		p.Linef("  rule: %s, line %d of %s", report.Printable(c.Rule), c.Line, report.Printable(r.Policy))

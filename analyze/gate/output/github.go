@@ -25,7 +25,7 @@ const (
 // warnings for breaches that only warn and for what can't be told, notices for
 // waived breaches. The last annotation of a level that has too many counts the
 // others.
-func WriteAnnotations(w io.Writer, r *gate.Result) error {
+func WriteAnnotations(w io.Writer, r *Document) error {
 	type annotation struct {
 		title, text string
 		line        int
@@ -58,7 +58,7 @@ func WriteAnnotations(w io.Writer, r *gate.Result) error {
 	for _, level := range []string{errorLevel, warningLevel, noticeLevel} {
 		list := levels[level]
 		if n := len(list); n > annotationLimit {
-			list = append(list[:annotationLimit-1:annotationLimit-1], annotation{title: "mixdown gate", text: fmt.Sprintf("and %d more: see the job's summary", n-annotationLimit+1)})
+			list = append(list[:annotationLimit-1:annotationLimit-1], annotation{title: r.tool(), text: fmt.Sprintf("and %d more: see the job's summary", n-annotationLimit+1)})
 		}
 		for _, a := range list {
 			place := ""

@@ -2,7 +2,6 @@ package output
 
 import (
 	"encoding/xml"
-	"fmt"
 	"io"
 	"strings"
 
@@ -55,18 +54,21 @@ type (
 
 // writeJUnit writes regressions as failures, what can't be told as errors, and
 // waived breaches as skipped tests; a warning is a passed test with output.
-func writeJUnit(w io.Writer, r *gate.Result) error {
-	s := junitSuite{Name: "mixdown gate", Time: "0"}
+func writeJUnit(w io.Writer, r *Document) error {
+	s := junitSuite{Name: r.tool(), Time: "0"}
 	add := func(name, value string) { s.Properties = append(s.Properties, junitProperty{name, clean(value)}) }
 	add("outcome", string(r.Outcome))
-	add("policy", r.Policy)
-	if r.Baseline != nil {
-		add("baseline", r.Baseline.Source)
+	before, after := r.sides()
+	if r.Policy != "" {
+		add("policy", r.Policy)
 	}
-	add("candidate", r.Candidate.Source)
+	if r.Before != nil {
+		add(before, r.Before.Source)
+	}
+	add(after, r.After.Source)
 	for i := range r.Checks {
 		c := &r.Checks[i]
-		one := junitCase{Class: "mixdown.gate." + string(c.Metric), Name: clean(fmt.Sprintf("%s %s", c.Name(), c.Limit)), Time: "0"}
+		one := junitCase{Class: "mixdown." + r.Verb + "." + string(c.Metric), Name: clean(title(c)), Time: "0"}
 		m := &junitMessage{Message: clean(message(c)), Type: string(c.Outcome), Text: clean(details(c))}
 		switch {
 		case c.Outcome == gate.Regression:

@@ -21,22 +21,23 @@ var icons = map[gate.Outcome]string{
 	gate.Regression: "❌", gate.Inconclusive: "❔", gate.NotComparable: "❔",
 }
 
-func writeMarkdown(w io.Writer, r *gate.Result) error { return WriteSummary(w, r, SummaryLimit) }
+func writeMarkdown(w io.Writer, r *Document) error { return WriteSummary(w, r, SummaryLimit) }
 
 // WriteSummary writes Markdown of at most limit bytes: the answer, what stops the
 // gate, and a table of all checks as far as there is room. Of tables that do not
 // fit, the first rows are kept, with a line that counts the others.
-func WriteSummary(w io.Writer, r *gate.Result, limit int) error {
+func WriteSummary(w io.Writer, r *Document, limit int) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "### %s mixdown gate: %s\n\n", icons[r.Outcome], markdown(r.Answer))
-	if r.Baseline != nil {
-		fmt.Fprintf(&b, "baseline %s  \n", markdown(sideText(r.Baseline)))
+	fmt.Fprintf(&b, "### %s %s: %s\n\n", icons[r.Outcome], r.tool(), markdown(r.Answer))
+	before, after := r.sides()
+	if r.Before != nil {
+		fmt.Fprintf(&b, before+" %s  \n", markdown(SideText(r.Before)))
 	}
-	fmt.Fprintf(&b, "candidate %s\n\n", markdown(sideText(r.Candidate)))
+	fmt.Fprintf(&b, after+" %s\n\n", markdown(SideText(r.After)))
 	const reserve = 200 // for the line that says what was cut
 	var causes []string
 	for i := range r.Checks {
-		if c := &r.Checks[i]; told(c) {
+		if c := &r.Checks[i]; Told(c) {
 			causes = append(causes, cause(c))
 		}
 	}
@@ -46,17 +47,21 @@ func WriteSummary(w io.Writer, r *gate.Result, limit int) error {
 	fill(&b, causes, (limit-b.Len())/2, "- and %d more\n")
 	b.WriteString("\n")
 	if len(r.Checks) > 0 {
-		b.WriteString("| | check | limit | baseline | candidate | change | interval | p | steps |\n|---|---|---|---:|---:|---:|---|---:|---:|\n")
+		head, rule := "| | check | limit | "+before+" | "+after+" | change | interval | p | steps |\n", "|---|---|---|---:|---:|---:|---|---:|---:|\n"
+		if !r.limited() {
+			head, rule = strings.Replace(head, " limit |", "", 1), strings.Replace(rule, "---|", "", 1)
+		}
+		b.WriteString(head + rule)
 		var rows []string
 		for i := range r.Checks {
-			rows = append(rows, row(&r.Checks[i]))
+			rows = append(rows, r.row(&r.Checks[i]))
 		}
 		notes := 0
 		for _, n := range r.Notes {
 			notes += len(markdown(n)) + 3
 		}
 		fill(&b, rows, limit-b.Len()-reserve-min(notes, limit/4), "\n%d more checks are not shown: the summary would be too large.\n")
-		fmt.Fprintf(&b, "\nChanges are Hodges-Lehmann shifts with intervals of %.4g %%; p is that of Mann-Whitney tests, corrected for all of them (Holm).\n", 100*r.Confidence)
+		fmt.Fprintf(&b, "\n%s\n", markdown(r.Method))
 	}
 	var notes []string
 	for _, n := range r.Notes {
@@ -90,9 +95,13 @@ func cause(c *gate.Check) string {
 	return text
 }
 
-func row(c *gate.Check) string {
+func (d *Document) row(c *gate.Check) string {
 	before, after, change, interval := figures(c)
-	cells := []string{icons[c.Outcome] + " " + string(c.Outcome), markdown(c.Name()), markdown(c.Limit), before, after, change, interval, markdown(significance(c)), steps(c)}
+	cells := []string{icons[c.Outcome] + " " + string(c.Outcome), markdown(c.Name())}
+	if d.limited() {
+		cells = append(cells, markdown(c.Limit))
+	}
+	cells = append(cells, before, after, change, interval, markdown(significance(c)), steps(c))
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 

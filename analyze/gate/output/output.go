@@ -36,12 +36,14 @@ const (
 type Options struct {
 	// Wide shows whole names, all columns and all checks, in lines of any length.
 	Wide bool
+	// Rows of the table of operations of a diff; 0 means diff.DefaultRows, negative all.
+	Rows int
 }
 
 // formats in the order of help; text has options, so it has no function here.
 var formats = []struct {
 	format Format
-	write  func(io.Writer, *gate.Result) error
+	write  func(io.Writer, *Document) error
 }{
 	{Text, nil}, {JSON, writeJSON}, {Markdown, writeMarkdown}, {JUnit, writeJUnit}, {SARIF, writeSARIF},
 	{GitHub, WriteAnnotations}, {Benchfmt, writeBenchfmt}, {Benchmark, writeSmaller}, {BenchmarkB, writeBigger},
@@ -66,15 +68,15 @@ func Check(f Format) error {
 	return fmt.Errorf("%w: %q: known are %s", ErrFormat, f, strings.Join(Formats(), ", "))
 }
 
-// Write writes the result.
-func Write(w io.Writer, f Format, r *gate.Result, opts Options) error {
+// Write writes the document.
+func Write(w io.Writer, f Format, r *Document, opts Options) error {
 	for _, known := range formats {
 		if known.format != f {
 			continue
 		}
 		write := known.write
 		if write == nil {
-			write = func(w io.Writer, r *gate.Result) error { return writeText(w, r, opts) }
+			write = func(w io.Writer, d *Document) error { return d.text(w, opts) }
 		}
 		if err := write(w, r); err != nil {
 			return fmt.Errorf("write %s: %w", f, err)
@@ -84,7 +86,7 @@ func Write(w io.Writer, f Format, r *gate.Result, opts Options) error {
 	return Check(f)
 }
 
-func writeJSON(w io.Writer, r *gate.Result) error { return encode(w, r) }
+func writeJSON(w io.Writer, r *Document) error { return encode(w, r.value) }
 
 func encode(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
@@ -99,7 +101,7 @@ func message(c *gate.Check) string {
 	if text == "" {
 		text = string(c.Outcome)
 	}
-	if c.Breached() {
+	if c.Breached() && c.Limit != "" {
 		text += "; the limit is " + c.Limit
 	}
 	if c.Cause != nil && c.Cause.Text != "" {
@@ -133,19 +135,23 @@ func where(c *gate.Check) string {
 	return strings.Join(parts, " ")
 }
 
-// told says whether a check is more than a row of a table: what was breached and
+// Told says whether a check is more than a row of a table: what was breached and
 // what can't be told.
-func told(c *gate.Check) bool { return c.Breached() || c.Outcome == gate.Inconclusive }
+func Told(c *gate.Check) bool { return c.Breached() || c.Outcome == gate.Inconclusive }
 
 // significance is the p-value for tables.
 func significance(c *gate.Check) string {
+	p := c.PAdjusted
+	if p == nil {
+		p = c.P // of a diff, which corrects for nothing
+	}
 	switch {
-	case c.PAdjusted == nil:
+	case p == nil:
 		return ""
-	case *c.PAdjusted < 0.0001:
+	case *p < 0.0001:
 		return "<0.0001"
 	}
-	return fmt.Sprintf("%.4f", *c.PAdjusted)
+	return fmt.Sprintf("%.4f", *p)
 }
 
 // figures are the cells that tables share: baseline, candidate, change, interval.

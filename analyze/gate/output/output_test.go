@@ -47,7 +47,7 @@ func run(ms float64, groups ...string) *gate.Record {
 
 // result has a regression, a warning, a waived breach, an inconclusive check, an
 // improvement and a pass.
-func result(t *testing.T) *gate.Result {
+func result(t *testing.T) *output.Document {
 	t.Helper()
 	p, err := gate.ReadPolicy(strings.NewReader(`version: 1
 rules:
@@ -72,13 +72,13 @@ waivers: [{rule: waived, reason: "a, b: c", expires: 2027-01-01}]
 		got[c.Outcome]++
 	}
 	if got[gate.Regression] != 2 || got[gate.Warning] != 1 || got[gate.Waived] != 1 || got[gate.Inconclusive] != 1 || got[gate.Pass] != 2 {
-		t.Fatalf("%v\n%s", got, write(t, output.Text, r))
+		t.Fatalf("%v\n%s", got, write(t, output.Text, output.OfGate(r)))
 	}
-	return r
+	return output.OfGate(r)
 }
 
 // many has a regression in each of n groups.
-func many(t *testing.T, n int) *gate.Result {
+func many(t *testing.T, n int) *output.Document {
 	t.Helper()
 	var groups []string
 	for i := range n {
@@ -97,10 +97,10 @@ func many(t *testing.T, n int) *gate.Result {
 		one.Labels = gate.Labels{gate.ByGroup: groups[len(r.Checks)]}
 		r.Checks = append(r.Checks, one)
 	}
-	return r
+	return output.OfGate(r)
 }
 
-func write(t *testing.T, f output.Format, r *gate.Result) string {
+func write(t *testing.T, f output.Format, r *output.Document) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := output.Write(&b, f, r, output.Options{}); err != nil {

@@ -77,9 +77,9 @@ type (
 // writeSARIF writes what is not as it should be; a check that passed is no result.
 // Every result lies at the line of its rule in the policy, which is the file of
 // the repository that it is about.
-func writeSARIF(w io.Writer, r *gate.Result) error {
+func writeSARIF(w io.Writer, r *Document) error {
 	run := sarifRun{Invocations: []sarifInvocation{{Successful: true}}, Results: []sarifResult{}}
-	run.Tool.Driver = sarifDriver{Name: "mixdown gate", Rules: []sarifRule{}}
+	run.Tool.Driver = sarifDriver{Name: r.tool(), Rules: []sarifRule{}}
 	index := map[string]int{}
 	left := 0
 	for i := range r.Checks {
@@ -88,9 +88,9 @@ func writeSARIF(w io.Writer, r *gate.Result) error {
 		if !ok {
 			at = len(run.Tool.Driver.Rules)
 			index[c.Rule] = at
-			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{ID: clean(c.Rule), Short: sarifText{clean(fmt.Sprintf("%s %s", c.Metric, c.Limit))}})
+			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{ID: clean(c.Rule), Short: sarifText{clean(strings.TrimSpace(fmt.Sprintf("%s %s", c.Metric, c.Limit)))}})
 		}
-		if !told(c) && c.Outcome != gate.NotComparable {
+		if !Told(c) && c.Outcome != gate.NotComparable {
 			continue
 		}
 		if len(run.Results) == sarifResults {
@@ -105,7 +105,7 @@ func writeSARIF(w io.Writer, r *gate.Result) error {
 	return encode(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
-func sarifOf(r *gate.Result, c *gate.Check, rule int) sarifResult {
+func sarifOf(r *Document, c *gate.Check, rule int) sarifResult {
 	text := fmt.Sprintf("%s: %s", c.Name(), message(c))
 	if a := advice(c); a != "" {
 		text += "; see: " + a
@@ -120,7 +120,7 @@ func sarifOf(r *gate.Result, c *gate.Check, rule int) sarifResult {
 		out.Suppressions = []sarifSuppression{{Kind: "external", Justification: clean(*c.Waiver)}}
 	}
 	var l sarifLocation
-	l.Physical.Artifact.URI = uri(cmp.Or(r.Policy, r.Candidate.Source)) // rules of the command line have no file
+	l.Physical.Artifact.URI = uri(cmp.Or(r.Policy, r.After.Source)) // rules of the command line have no file
 	l.Physical.Region.StartLine = max(c.Line, 1)
 	out.Locations = []sarifLocation{l}
 	sum := sha256.Sum256([]byte(c.Rule + "\x00" + c.Name()))

@@ -12,19 +12,19 @@ import (
 // shownChecks is how many checks a page of text shows.
 const shownChecks = 40
 
-// writeText writes the result for a terminal: the answer, a table of the checks,
+// writeText writes the result of a gate for a terminal: the answer, a table of the checks,
 // then what stops the gate, each with its cause and the command that shows it.
-func writeText(w io.Writer, r *gate.Result, opts Options) error {
+func writeText(w io.Writer, r *Document, opts Options) error {
 	p := report.NewPage(opts.Wide)
 	p.Linef("%s", report.Printable(r.Answer))
-	if r.Baseline != nil {
-		p.Linef("baseline  %s", sideText(r.Baseline))
+	if r.Before != nil {
+		p.Linef("baseline  %s", SideText(r.Before))
 	}
-	p.Linef("candidate %s", sideText(r.Candidate))
+	p.Linef("candidate %s", SideText(r.After))
 	writeChecks(p, r, opts)
 	for i := range r.Checks {
 		c := &r.Checks[i]
-		if !told(c) {
+		if !Told(c) {
 			continue
 		}
 		p.Headingf("%s: %s", c.Outcome, report.Printable(c.Name()))
@@ -51,12 +51,12 @@ func writeText(w io.Writer, r *gate.Result, opts Options) error {
 
 // writeChecks writes the table: all checks, or those that matter first when there
 // are many. Checks of runs that are not comparable have nothing to show.
-func writeChecks(p *report.Page, r *gate.Result, opts Options) {
+func writeChecks(p *report.Page, r *Document, opts Options) {
 	var first, rest []*gate.Check
 	for i := range r.Checks {
 		switch c := &r.Checks[i]; {
 		case c.Outcome == gate.NotComparable:
-		case told(c):
+		case Told(c):
 			first = append(first, c)
 		default:
 			rest = append(rest, c)
@@ -83,7 +83,8 @@ func writeChecks(p *report.Page, r *gate.Result, opts Options) {
 	}
 }
 
-func sideText(s *gate.Side) string {
+// SideText is a run in words: where it is from, its ranks and its steps.
+func SideText(s *gate.Side) string {
 	text := fmt.Sprintf("%s: %d ranks", report.Printable(s.Source), s.Facts.RanksRead)
 	if s.Facts.Device != "" {
 		text += ", " + report.Printable(s.Facts.Device)
@@ -96,7 +97,7 @@ func sideText(s *gate.Side) string {
 }
 
 // comparisonLines are the items with a status in words.
-func comparisonLines(r *gate.Result, status gate.Status) []string {
+func comparisonLines(r *Document, status gate.Status) []string {
 	var list []string
 	for _, c := range r.Comparisons {
 		if c.Status == status {

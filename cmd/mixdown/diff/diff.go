@@ -3,15 +3,18 @@ package diff
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"mixdown/analyze/diff"
+	"mixdown/analyze/gate/output"
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/comparing"
 	"mixdown/cmd/mixdown/input"
+	"mixdown/cmd/mixdown/page"
 )
 
 // Options are the dependencies and flags of the command.
@@ -20,13 +23,14 @@ type Options struct {
 	// Input is how both runs are read; its arguments are not used.
 	Input         input.Options
 	Before, After string
-	Format        string
-	Rows          int
+	Output        comparing.Options
+	// Getenv tells whether GitHub runs the comparison.
+	Getenv func(string) string
 }
 
 // NewCmd makes the command; run replaces what it does in tests.
 func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *cobra.Command {
-	opts := &Options{Streams: streams}
+	opts := &Options{Streams: streams, Getenv: os.Getenv}
 	if run == nil {
 		run = Run
 	}
@@ -40,13 +44,18 @@ or more in both runs each change has the p-value of a Mann-Whitney U test, which
 is not corrected for the number of rows. Runs of different numbers of ranks are
 compared per rank. What can't be compared is said.
 
+--format and --output write what "mixdown gate" writes too, for programs: a change
+for the worse that stands out is a warning, one for the better an improvement.
+"mixdown gate" fails where limits are passed.
+
 BEFORE and AFTER are each a folder, file or quoted glob of traces, or a dataset
 of "mixdown ingest". The flags about input apply to both. The exit code is 0 when
 the runs could be compared, whatever the difference, and 4 when they have nothing
 in common.`,
 		Example: `  mixdown diff main/ branch/
   mixdown diff 'old/rank*.json.gz' new.dataset --rows -1
-  mixdown diff main/ branch/ --format json`,
+  mixdown diff main/ branch/ --format json
+  mixdown diff main/ branch/ --html diff.html --output markdown=diff.md`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fmt.Errorf("%w: diff takes two runs, BEFORE and AFTER, not %d arguments: name folders, or quote globs", cli.ErrUsage, len(args))
@@ -56,15 +65,15 @@ in common.`,
 		},
 	}
 	opts.Input.AddFlags(cmd)
-	cli.FormatFlag(cmd, &opts.Format)
-	cmd.Flags().IntVar(&opts.Rows, "rows", diff.DefaultRows, "rows of the table of operations in text; negative shows all")
+	opts.Output.AddFlags(cmd)
+	cmd.Flags().IntVar(&opts.Output.Rows, "rows", diff.DefaultRows, "rows of the table of operations in text; negative shows all")
 	return cmd
 }
 
 // Run compares the runs and writes the result. The error is diff.ErrNotComparable
 // when they have nothing in common; the result then says what is known of each.
 func Run(ctx context.Context, opts *Options) error {
-	if err := cli.CheckFormat(opts.Format); err != nil {
+	if err := opts.Output.Check(); err != nil {
 		return err
 	}
 	if opts.Input.ExecutionTraces != "" {
@@ -79,16 +88,8 @@ func Run(ctx context.Context, opts *Options) error {
 		return err
 	}
 	d := diff.Compare(before, after)
-	if opts.Format == cli.JSON {
-		enc := json.NewEncoder(opts.Streams.Out)
-		enc.SetIndent("", " ")
-		enc.SetEscapeHTML(false) // the answer has arrows
-		err = enc.Encode(d)
-	} else {
-		err = d.WriteText(opts.Streams.Out, diff.TextOptions{Rows: opts.Rows})
-	}
-	if err != nil {
-		return fmt.Errorf("write result: %w", err)
+	if err := opts.Output.Write(opts.Streams, output.OfDiff(d), nil, page.Process([]string{opts.Before, opts.After}), opts.Getenv); err != nil {
+		return err
 	}
 	if strict := errors.Join(strictBefore, strictAfter); strict != nil {
 		return strict

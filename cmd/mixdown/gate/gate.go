@@ -5,14 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"mixdown/analyze/gate"
+	"mixdown/analyze/gate/output"
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/comparing"
 	"mixdown/cmd/mixdown/input"
+	"mixdown/cmd/mixdown/page"
 )
 
 // Options are the dependencies and flags of the command.
@@ -27,7 +31,8 @@ type Options struct {
 	Baseline, Candidate string
 	Policy              string
 	Rules               []string
-	Output              OutputOptions
+	Output              comparing.Options
+	Explain             string
 	AllowInconclusive   bool
 	DryRun              bool
 }
@@ -71,7 +76,9 @@ dataset, a record of "mixdown gate baseline save", or the result of "mixdown rep
 	f.StringArrayVar(&opts.Rules, "rule", nil, "a `RULE` beside those of the policy, or without one; repeatable")
 	f.BoolVar(&opts.AllowInconclusive, "allow-inconclusive", false, "exit with 0 where the code would be 4")
 	f.BoolVar(&opts.DryRun, "dry-run", false, "write everything, and exit with 0 whatever the outcome")
-	opts.Output.addFlags(cmd)
+	opts.Output.AddFlags(cmd)
+	f.BoolVar(&opts.Output.Wide, "wide", false, "show all checks, all columns and whole names in text, in lines of any length")
+	f.StringVar(&opts.Explain, "explain", "", "instead, show every value and every step of the decision of the checks whose rule or name is `PATTERN` (* for all)")
 	cmd.AddCommand(newInitCmd(streams, nil), newBaselineCmd(streams))
 	return cmd
 }
@@ -92,7 +99,7 @@ func Run(ctx context.Context, opts *Options) error {
 	if opts.Input.ExecutionTraces != "" {
 		return fmt.Errorf("%w: --execution-traces: they are of one run: give each run's to mixdown ingest and gate the datasets", cli.ErrUsage)
 	}
-	if err := opts.Output.check(); err != nil {
+	if err := opts.Output.Check(); err != nil {
 		return err
 	}
 	policy, err := opts.policy()
@@ -127,7 +134,7 @@ func Run(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	if err := opts.Output.write(opts.Streams, result, opts.Getenv); err != nil {
+	if err := opts.write(result, baseline, candidate, policy.Samples.Warmup); err != nil {
 		return err
 	}
 	if len(strict) > 0 {
@@ -139,6 +146,17 @@ func Run(ctx context.Context, opts *Options) error {
 		return nil
 	}
 	return err
+}
+
+// write writes the result everywhere.
+func (o *Options) write(r *gate.Result, baseline, candidate *gate.Record, warmup int) error {
+	d := output.OfGate(r)
+	d.AddRecords(baseline, candidate, warmup)
+	var show func(io.Writer) error
+	if o.Explain != "" {
+		show = func(w io.Writer) error { return output.Explain(w, d, o.Explain) }
+	}
+	return o.Output.Write(o.Streams, d, show, page.Process([]string{o.Candidate}), o.Getenv)
 }
 
 // policy reads the policy and the rules of the command line.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"mixdown/analyze/export"
+	"mixdown/analyze/gate"
+	"mixdown/analyze/gate/output"
 	"mixdown/analyze/html"
 	"mixdown/analyze/report"
 	"mixdown/cmd/mixdown/input"
@@ -49,14 +51,21 @@ func title(what string, args []string) string {
 	if len(args) == 0 {
 		return "mixdown " + what
 	}
-	name := filepath.Base(filepath.Clean(args[0]))
-	if dir := filepath.Base(filepath.Dir(filepath.Clean(args[0]))); dir != "." && dir != string(filepath.Separator) {
-		name = dir + "/" + name
-	}
+	text := name(args[0])
 	if len(args) > 1 {
-		name += fmt.Sprintf(" and %d more", len(args)-1)
+		text += fmt.Sprintf(" and %d more", len(args)-1)
 	}
-	return report.Printable(name) + ": mixdown " + what
+	return text + ": mixdown " + what
+}
+
+// name is what an input is called in a title: the end of its path.
+func name(arg string) string {
+	path := filepath.Clean(arg)
+	text := filepath.Base(path)
+	if dir := filepath.Base(filepath.Dir(path)); dir != "." && dir != string(filepath.Separator) {
+		text = dir + "/" + text
+	}
+	return report.Printable(text)
 }
 
 // Analysis is the page of an analysed run.
@@ -82,6 +91,23 @@ func Empty(from From) *html.Page {
 	p := &html.Page{Title: title("report", from.Args), Provenance: from.provenance()}
 	p.Provenance.Args = nil // results, not the traces that other commands take
 	return p
+}
+
+// Comparison is the page of a gate or a diff.
+func Comparison(d *output.Document, from From) *html.Page {
+	p := &html.Page{Comparison: d, Provenance: from.provenance()}
+	p.Title = title(d.Verb, []string{d.After.Source})
+	if d.Before != nil {
+		p.Title = fmt.Sprintf("%s against %s: mixdown %s", name(d.After.Source), name(d.Before.Source), d.Verb)
+		p.Provenance.Inputs = append(p.Provenance.Inputs, html.Input{Name: d.Before.Source, About: "before: " + held(d.Before)})
+	}
+	p.Provenance.Inputs = append(p.Provenance.Inputs, html.Input{Name: d.After.Source, About: "after: " + held(d.After)})
+	return p
+}
+
+// held is what a run holds.
+func held(s *gate.Side) string {
+	return fmt.Sprintf("%d of %d ranks, %d steps", s.Facts.RanksRead, s.Facts.WorldSize, s.Steps)
 }
 
 // Result is what a verb found of a run.

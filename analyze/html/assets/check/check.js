@@ -6,11 +6,11 @@
 // and scanned; those that differ in kind also on a phone, on paper, in dark and
 // without JavaScript.
 
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch } from './browser.js';
-import { hostile, many } from './traces.js';
+import { hostile, many, slower } from './traces.js';
 import * as checks from './checks.js';
 
 const [mixdown, testdata, work, ...wanted] = process.argv.slice(2);
@@ -26,7 +26,13 @@ function reports() {
   const add = (name, kind, args) => {
     if (wanted.length > 0 && !wanted.includes(name)) return;
     const file = join(work, `${name}.html`);
-    run([...args, file]);
+    if (args[0] === 'compare') {
+      rmSync(file, { force: true });
+      spawnSync(mixdown, ['--quiet', ...args.slice(1), file]);
+      if (!existsSync(file)) throw new Error(`${name} made no page`);
+    } else {
+      run([...args, file]);
+    }
     list.push({ name, file, kind });
   };
   for (const set of readdirSync(testdata)) {
@@ -38,6 +44,18 @@ function reports() {
   add('many_64rank', 'many', ['analyze', join(work, 'many'), '--no-critical', '--html']);
   hostile(join(work, 'hostile'));
   add('hostile', 'hostile', ['analyze', join(work, 'hostile'), '--html']);
+  // Comparisons: what changed much, what is the same, and names that mean harm.
+  // Their exit code says what was found, which is not what is looked at here.
+  const compared = (name, kind, args) => add(name, kind, ['compare', ...args]);
+  const moe = join(testdata, 'dp_moe_4rank');
+  slower(join(work, 'slower'), 14);
+  compared('diff_fsdp', 'comparison', ['diff', join(testdata, 'fsdp1_4rank'), join(testdata, 'fsdp2_4rank'), '--html']);
+  compared('diff_steps', 'comparison', ['diff', join(work, 'slower', 'before'), join(work, 'slower', 'after'), '--html']);
+  compared('gate_steps', 'comparison', ['gate', '--baseline', join(work, 'slower', 'before'), '--candidate', join(work, 'slower', 'after'), '--rule', 'step +5%', '--rule', 'exposed_comm[op=*] +5%', '--rule', 'idle +10%', '--html']);
+  compared('gate_same', 'comparison', ['gate', '--baseline', moe, '--candidate', moe, '--rule', 'step +5%', '--rule', 'step <= 1ns', '--html']);
+  hostile(join(work, 'hostile2'), 25);
+  compared('diff_hostile', 'hostile', ['diff', join(work, 'hostile'), join(work, 'hostile2'), '--html']);
+  compared('gate_hostile', 'hostile', ['gate', '--baseline', join(work, 'hostile'), '--candidate', join(work, 'hostile2'), '--rule', 'exposed_comm[group=*,op=*] +5%', '--rule', 'step +5%', '--html']);
   const pipeline = join(testdata, 'pipeline_1f1b_4rank');
   execFileSync('sh', ['-c', '"$0" --quiet simulate "$1" --search --format json --svg "$2.svg" >"$2.json"', mixdown, pipeline, join(work, 'orders')]);
   add('result_simulate', 'result', ['report', join(work, 'orders.json'), join(work, 'orders.svg'), '-o']);

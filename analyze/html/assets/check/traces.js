@@ -28,17 +28,44 @@ export function many(dir, ranks, kernels) {
   }
 }
 
+/** slower writes two runs of 2 ranks and so many steps, the second one slower by a third. */
+export function slower(dir, steps) {
+  for (const [run, stretch] of [['before', 1], ['after', 1.35]]) {
+    mkdirSync(join(dir, run), { recursive: true });
+    for (const rank of [0, 1]) {
+      const events = [];
+      let at = 1000;
+      for (let step = 0; step < steps; step++) {
+        const begin = at;
+        for (const op of ['allreduce', 'all_to_all']) {
+          const id = events.length + 1;
+          const kernel = 300 + (step * 7) % 9;
+          const comm = (op === 'allreduce' ? 120 : 40) * stretch + (step * 5) % 7;
+          events.push({ ph: 'X', cat: 'kernel', name: 'gemm', pid: 0, tid: 7, ts: at, dur: kernel, args: { correlation: id, stream: 7, device: 0 } });
+          events.push({ ph: 'X', cat: 'cpu_op', name: 'record_param_comms', pid: 1, tid: 1, ts: at - 2, dur: 3, args: { 'Collective name': op, dtype: 'Float', 'In msg nelems': 1048576, 'Out msg nelems': 1048576, 'Group size': 2, 'Process Group Name': '0', 'Process Group Description': 'default_pg', 'Process Group Ranks': '[0, 1]', Seq: events.length } });
+          events.push({ ph: 'X', cat: 'cuda_runtime', name: 'cudaLaunchKernel', pid: 1, tid: 1, ts: at - 1, dur: 1, args: { correlation: 10000 + id } });
+          events.push({ ph: 'X', cat: 'kernel', name: `ncclDevKernel_${op === 'allreduce' ? 'AllReduce_Sum_f32_RING_LL' : 'SendRecv'}`, pid: 0, tid: 20, ts: at + kernel, dur: comm, args: { correlation: 10000 + id, stream: 20, device: 0 } });
+          at += kernel + comm + 20;
+        }
+        events.push({ ph: 'X', cat: 'user_annotation', name: `ProfilerStep#${step}`, pid: 1, tid: 1, ts: begin - 5, dur: at - begin });
+        at += 10;
+      }
+      writeFileSync(join(dir, run, `rank${rank}.json`), JSON.stringify({ distributedInfo: { rank, world_size: 2, backend: 'nccl' }, traceEvents: events }));
+    }
+  }
+}
+
 export const hostileNames = [
   '</script><script>alert(1)</script>', '"><img src=x onerror=alert(1)>', '</style></title><svg/onload=alert(1)>',
   '\u001b[31mred\u001b]0;title\u0007', '\u202edetrever\u2066', '\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627', 'a\u2028b\u2029c', `${'very long <b>name</b> '.repeat(5000)}`,
 ];
 
-/** hostile writes two ranks whose every name is one of those. */
-export function hostile(dir) {
+/** hostile writes two ranks whose every name is one of those; kernels take longer us. */
+export function hostile(dir, longer = 15) {
   mkdirSync(dir, { recursive: true });
   for (const rank of [0, 1]) {
     const events = hostileNames.flatMap((name, i) => [
-      { ph: 'X', cat: 'kernel', name, pid: name, tid: name, ts: 100 + i * 20, dur: 15, args: { stream: 7, correlation: i + 1, device: 0 } },
+      { ph: 'X', cat: 'kernel', name, pid: name, tid: name, ts: 100 + i * 20, dur: longer, args: { stream: 7, correlation: i + 1, device: 0 } },
       { ph: 'X', cat: 'user_annotation', name: `ProfilerStep#${i}${name}`, pid: 1, tid: 1, ts: 95 + i * 20, dur: 19 },
       { ph: 'X', cat: 'cpu_op', name: 'record_param_comms', pid: 1, tid: 1, ts: 101 + i * 20, dur: 2, args: { 'Collective name': name, dtype: name, 'In msg nelems': 8, 'Out msg nelems': 8, 'Group size': 2, 'Process Group Name': name, 'Process Group Ranks': '[0, 1]', Seq: i } },
       { ph: 'X', cat: 'cuda_runtime', name: 'cudaLaunchKernel', pid: 1, tid: 1, ts: 102 + i * 20, dur: 1, args: { correlation: 100 + i } },

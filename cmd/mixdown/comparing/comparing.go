@@ -1,4 +1,6 @@
-package gate
+// Package comparing has the flags of verbs that compare two runs, about where
+// results go: formats on stdout, files, a page, and what GitHub shows of a job.
+package comparing
 
 import (
 	"bytes"
@@ -10,34 +12,35 @@ import (
 	"github.com/spf13/cobra"
 
 	"mixdown/analyze/export"
-	"mixdown/analyze/gate"
 	"mixdown/analyze/gate/output"
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/page"
 )
 
-// OutputOptions are the flags about where results go.
-type OutputOptions struct {
+// Options are the flags about where results go.
+type Options struct {
 	Format string
 	// Outputs are FORMAT=FILE.
 	Outputs  []string
-	Wide     bool // of text
-	Explain  string
+	HTML     string // a file, "" for none
+	Wide     bool   // of text
+	Rows     int    // of the text of a diff
 	NoGitHub bool
 }
 
-func (o *OutputOptions) addFlags(cmd *cobra.Command) {
+// AddFlags declares the flags that all verbs share.
+func (o *Options) AddFlags(cmd *cobra.Command) {
 	known := strings.Join(output.Formats(), ", ")
 	f := cmd.Flags()
 	f.StringVar(&o.Format, "format", cli.Text, "`FORMAT` of stdout: "+known)
 	f.StringArrayVar(&o.Outputs, "output", nil, "`FORMAT=FILE` to write as well; repeatable")
-	f.BoolVar(&o.Wide, "wide", false, "show all checks, all columns and whole names in text, in lines of any length")
-	f.StringVar(&o.Explain, "explain", "", "instead, show every value and every step of the decision of the checks whose rule or name is `PATTERN` (* for all)")
+	f.StringVar(&o.HTML, "html", "", "write a page for people to `FILE`; see mixdown help report")
 	f.BoolVar(&o.NoGitHub, "no-github", false, "in GitHub Actions: no annotations on stderr and no step summary")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// check refuses what can't be written before anything is read.
-func (o *OutputOptions) check() error {
+// Check refuses what can't be written before anything is read.
+func (o *Options) Check() error {
 	if err := output.Check(output.Format(o.Format)); err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
@@ -53,39 +56,45 @@ func (o *OutputOptions) check() error {
 			return fmt.Errorf("--output %s: %w", text, err)
 		}
 	}
+	if o.HTML != "" {
+		if err := export.CheckFile(o.HTML); err != nil {
+			return fmt.Errorf("--html %s: %w", o.HTML, err)
+		}
+	}
 	return nil
 }
 
-// write writes the result to stdout, to the files and, in GitHub Actions, where
-// GitHub shows it.
-func (o *OutputOptions) write(streams *cli.Streams, r *gate.Result, getenv func(string) string) error {
-	if o.Explain != "" {
-		if err := output.Explain(streams.Out, r, o.Explain); err != nil {
-			return err
-		}
-	} else if err := output.Write(streams.Out, output.Format(o.Format), r, output.Options{Wide: o.Wide}); err != nil {
+// Write writes the document to stdout, in the way of show if it is not nil, to the
+// files and, in GitHub Actions, where GitHub shows it.
+func (o *Options) Write(streams *cli.Streams, d *output.Document, show func(io.Writer) error, from page.From, getenv func(string) string) error {
+	opts := output.Options{Wide: o.Wide, Rows: o.Rows}
+	if show == nil {
+		show = func(w io.Writer) error { return output.Write(w, output.Format(o.Format), d, opts) }
+	}
+	if err := show(streams.Out); err != nil {
 		return err
 	}
-	annotated := o.Format == string(output.GitHub)
 	for _, text := range o.Outputs {
 		format, file, _ := strings.Cut(text, "=")
-		err := export.WriteFile(file, func(w io.Writer) error {
-			return output.Write(w, output.Format(format), r, output.Options{Wide: o.Wide})
-		})
-		if err != nil {
+		if err := export.WriteFile(file, func(w io.Writer) error { return output.Write(w, output.Format(format), d, opts) }); err != nil {
 			return fmt.Errorf("--output %s: %w", text, err)
+		}
+	}
+	if o.HTML != "" {
+		if err := export.WriteFile(o.HTML, page.Comparison(d, from).Write); err != nil {
+			return fmt.Errorf("--html %s: %w", o.HTML, err)
 		}
 	}
 	if getenv("GITHUB_ACTIONS") != "true" || o.NoGitHub {
 		return nil
 	}
-	if !annotated {
-		if err := output.WriteAnnotations(streams.Err, r); err != nil {
+	if o.Format != string(output.GitHub) {
+		if err := output.WriteAnnotations(streams.Err, d); err != nil {
 			return err
 		}
 	}
 	if file := getenv("GITHUB_STEP_SUMMARY"); file != "" {
-		return appendSummary(file, r)
+		return appendSummary(file, d)
 	}
 	return nil
 }
@@ -95,7 +104,7 @@ const stepLimit = 1<<20 - 4<<10
 
 // appendSummary adds the result to a step's summary, which other commands of the
 // step may have begun.
-func appendSummary(file string, r *gate.Result) error {
+func appendSummary(file string, d *output.Document) error {
 	room := stepLimit
 	if info, err := os.Stat(file); err == nil {
 		room -= int(min(info.Size(), stepLimit))
@@ -104,7 +113,7 @@ func appendSummary(file string, r *gate.Result) error {
 		return nil // more would lose what is there
 	}
 	var b bytes.Buffer
-	if err := output.WriteSummary(&b, r, min(room, output.SummaryLimit)); err != nil {
+	if err := output.WriteSummary(&b, d, min(room, output.SummaryLimit)); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o666)
