@@ -20,13 +20,14 @@ type Provenance struct {
 	Source          string `json:"source"`                     // as the user named it
 	Size            int64  `json:"size"`                       // bytes of the source as stored, -1 when not known
 	ModTime         int64  `json:"mod_time_ns"`                // of the source, ns since 1970; 0 when not known
+	Version         string `json:"version,omitempty"`          // of an object, as its store calls it
 	Flags           string `json:"flags,omitempty"`            // that change what is read from the same bytes
 	ExecutionTraces string `json:"execution_traces,omitempty"` // what was joined to it
 }
 
 // Known tells whether a change of the source would show: that of standard input
 // does not.
-func (p Provenance) Known() bool { return p.Size >= 0 && p.ModTime != 0 }
+func (p Provenance) Known() bool { return p.Size >= 0 && (p.ModTime != 0 || p.Version != "") }
 
 // Entry is a rank of a dataset that is whole.
 type Entry struct {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"strings"
 )
@@ -32,35 +31,49 @@ func archiveKind(b []byte) archiveType {
 }
 
 // archive adds the traces inside an archive.
-func (f *finder) archive(name string, kind archiveType) error {
+func (f *finder) archive(s stored, kind archiveType) error {
 	before := len(f.files)
 	var err error
 	if kind == zipArchive {
-		err = f.zip(name)
+		err = f.zip(s)
 	} else {
-		err = f.tar(name)
+		err = f.tar(s)
 	}
 	if err != nil {
 		return err
 	}
 	if len(f.files) == before {
-		return noTraces(name)
+		return noTraces(s.name)
 	}
 	return nil
 }
 
-func (f *finder) zip(name string) error {
-	z, err := zip.OpenReader(name)
+// directory opens a zip archive.
+func directory(s stored) (*zip.Reader, io.Closer, error) {
+	r, size, err := s.random()
 	if err != nil {
-		return fmt.Errorf("cannot read archive: %s: %w", name, err)
+		return nil, nil, err
 	}
-	defer z.Close()
+	z, err := zip.NewReader(r, size)
+	if err != nil {
+		r.Close()
+		return nil, nil, err
+	}
+	return z, r, nil
+}
+
+func (f *finder) zip(s stored) error {
+	z, done, err := directory(s)
+	if err != nil {
+		return fmt.Errorf("cannot read archive: %s: %w", s.name, err)
+	}
+	defer done.Close()
 	for i, m := range z.File {
 		if !m.Mode().IsRegular() || !traceName(m.Name) {
 			continue
 		}
-		err := f.add(File{Name: memberName(name, m.Name), Size: int64(m.CompressedSize64),
-			open: func() (io.ReadCloser, error) { return openZip(name, i) }})
+		err := f.add(File{Name: memberName(s.name, m.Name), Size: int64(m.CompressedSize64), Modified: s.modified, Version: s.version,
+			open: func() (io.ReadCloser, error) { return openZip(s, i) }})
 		if err != nil {
 			return err
 		}
@@ -70,25 +83,25 @@ func (f *finder) zip(name string) error {
 
 // openZip opens the member with the given index. Each member has a handle of
 // its own, so members can be read at the same time.
-func openZip(name string, index int) (io.ReadCloser, error) {
-	z, err := zip.OpenReader(name)
+func openZip(s stored, index int) (io.ReadCloser, error) {
+	z, done, err := directory(s)
 	if err != nil {
 		return nil, err
 	}
 	if index >= len(z.File) {
-		z.Close()
-		return nil, fmt.Errorf("%s has changed", name)
+		done.Close()
+		return nil, fmt.Errorf("%s has changed", s.name)
 	}
 	m, err := z.File[index].Open()
 	if err != nil {
-		z.Close()
+		done.Close()
 		return nil, err
 	}
-	return &member{m, func() error { return errors.Join(m.Close(), z.Close()) }}, nil
+	return &member{m, func() error { return errors.Join(m.Close(), done.Close()) }}, nil
 }
 
-func (f *finder) tar(name string) error {
-	t, done, err := openTar(name, f.opts)
+func (f *finder) tar(s stored) error {
+	t, done, err := openTar(s, f.opts)
 	if err != nil {
 		return err
 	}
@@ -104,8 +117,8 @@ func (f *finder) tar(name string) error {
 		if h.Typeflag != tar.TypeReg || !traceName(h.Name) {
 			continue
 		}
-		err = f.add(File{Name: memberName(name, h.Name), Size: h.Size,
-			open: func() (io.ReadCloser, error) { return f.openMember(name, i) }})
+		err = f.add(File{Name: memberName(s.name, h.Name), Size: h.Size, Modified: s.modified, Version: s.version,
+			open: func() (io.ReadCloser, error) { return f.openMember(s, i) }})
 		if err != nil {
 			return err
 		}
@@ -113,12 +126,12 @@ func (f *finder) tar(name string) error {
 }
 
 // openTar begins to read a tar archive, compressed or not.
-func openTar(name string, opts Options) (*tar.Reader, func() error, error) {
-	file, err := os.Open(name)
+func openTar(s stored, opts Options) (*tar.Reader, func() error, error) {
+	file, err := s.open()
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot open archive: %w", err)
 	}
-	r, err := decompress(name, file, opts)
+	r, err := decompress(s.name, file, opts)
 	if err != nil {
 		file.Close()
 		return nil, nil, err
@@ -128,15 +141,15 @@ func openTar(name string, opts Options) (*tar.Reader, func() error, error) {
 
 // openMember opens the tar member with the given index. A tar archive has no
 // directory: all before the member is read again.
-func (f *finder) openMember(name string, index int) (io.ReadCloser, error) {
-	t, done, err := openTar(name, f.opts)
+func (f *finder) openMember(s stored, index int) (io.ReadCloser, error) {
+	t, done, err := openTar(s, f.opts)
 	if err != nil {
 		return nil, err
 	}
 	for i := 0; i <= index; i++ {
 		if _, err := t.Next(); err != nil {
 			done()
-			return nil, fmt.Errorf("%s: %w", name, unexpected(err))
+			return nil, fmt.Errorf("%s: %w", s.name, unexpected(err))
 		}
 	}
 	return &member{t, done}, nil

@@ -10,16 +10,19 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+
+	"mixdown/ingest/remote"
 )
 
 // Find returns the trace files that args stand for, in the order of args, each
 // once. An argument is a file, a folder (searched with all below it, sorted by
-// path), a glob, an archive (zip, tar, compressed tar) or "-".
+// path), a glob, an archive (zip, tar, compressed tar) or "-"; or a web address, or an
+// object, a prefix or a glob of an object store, see package remote.
 //
 // All arguments that do not work are reported together; then no files are
 // returned. A folder, glob or archive without traces is one: ErrNoTraces.
 func Find(args []string, opts Options) ([]File, error) {
-	f := finder{opts: opts.withDefaults(), seen: make(map[string]bool)}
+	f := finder{opts: opts.withDefaults(), seen: map[string]bool{}, shown: map[string]bool{}}
 	var errs []error
 	for _, arg := range args {
 		if err := f.arg(arg); err != nil {
@@ -42,11 +45,15 @@ type finder struct {
 	opts  Options
 	files []File
 	seen  map[string]bool // absolute paths, so that each file comes once
+	shown map[string]bool // names of web addresses
 }
 
 func (f *finder) arg(arg string) error {
 	if arg == "-" {
 		return f.stdin()
+	}
+	if remote.Is(arg) {
+		return f.remote(arg)
 	}
 	info, err := os.Stat(arg)
 	if err == nil {
@@ -116,14 +123,34 @@ func (f *finder) path(name string, info fs.FileInfo, explicit bool) error {
 	}
 	head := head(name)
 	if kind := archiveKind(head); kind != noArchive {
-		return f.archive(name, kind)
+		return f.archive(fileStored(name, info), kind)
 	}
-	return f.add(fileAt(name, info.Size(), explicit))
+	return f.add(fileAt(name, info, explicit))
+}
+
+// fileStored is the file on disk called name.
+func fileStored(name string, info fs.FileInfo) stored {
+	return stored{
+		name: name, modified: info.ModTime().UnixNano(),
+		open: func() (io.ReadCloser, error) { return os.Open(name) },
+		random: func() (randomAccess, int64, error) {
+			file, err := os.Open(name)
+			if err != nil {
+				return nil, 0, err
+			}
+			info, err := file.Stat()
+			if err != nil {
+				file.Close()
+				return nil, 0, err
+			}
+			return file, info.Size(), nil
+		},
+	}
 }
 
 // fileAt returns the file on disk called name.
-func fileAt(name string, size int64, explicit bool) File {
-	return File{Name: name, Explicit: explicit, Size: size, open: func() (io.ReadCloser, error) { return os.Open(name) }}
+func fileAt(name string, info fs.FileInfo, explicit bool) File {
+	return File{Name: name, Explicit: explicit, Size: info.Size(), Modified: info.ModTime().UnixNano(), open: fileStored(name, info).open}
 }
 
 // folder adds the traces below a folder. Hidden folders are left out, and
@@ -131,7 +158,7 @@ func fileAt(name string, size int64, explicit bool) File {
 func (f *finder) folder(root string) error {
 	type found struct {
 		name string
-		size int64
+		info fs.FileInfo
 	}
 	var all []found
 	// The separator makes WalkDir follow a link to the folder itself.
@@ -150,7 +177,7 @@ func (f *finder) folder(root string) error {
 		if err != nil || !info.Mode().IsRegular() || strings.HasPrefix(base, ".") {
 			return nil
 		}
-		all = append(all, found{filepath.Clean(p), info.Size()})
+		all = append(all, found{filepath.Clean(p), info})
 		return nil
 	})
 	if err != nil {
@@ -171,7 +198,7 @@ func (f *finder) folder(root string) error {
 			continue
 		}
 		if archive != noArchive {
-			err := f.archive(x.name, archive)
+			err := f.archive(fileStored(x.name, x.info), archive)
 			switch {
 			case errors.Is(err, ErrNoTraces):
 				n--
@@ -180,14 +207,14 @@ func (f *finder) folder(root string) error {
 			case err != nil:
 				// A damaged archive among good files: Open tells about it.
 				why := err
-				err = f.add(File{Name: x.name, Size: x.size, open: func() (io.ReadCloser, error) { return nil, why }})
+				err = f.add(File{Name: x.name, Size: x.info.Size(), Modified: x.info.ModTime().UnixNano(), open: func() (io.ReadCloser, error) { return nil, why }})
 				if err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		if err := f.add(fileAt(x.name, x.size, false)); err != nil {
+		if err := f.add(fileAt(x.name, x.info, false)); err != nil {
 			return err
 		}
 	}
@@ -239,7 +266,11 @@ const sniffBytes = 16 << 10
 // head returns the first decompressed bytes of a file, as many as there are.
 // What cannot be read has no head: opening it will say why.
 func head(name string) []byte {
-	file, err := os.Open(name)
+	return headOf(func() (io.ReadCloser, error) { return os.Open(name) }, name)
+}
+
+func headOf(open func() (io.ReadCloser, error), name string) []byte {
+	file, err := open()
 	if err != nil {
 		return nil
 	}

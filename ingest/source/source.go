@@ -1,10 +1,13 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+
+	"mixdown/ingest/remote"
 )
 
 // Errors of this package. They come wrapped, with the name concerned.
@@ -31,6 +34,18 @@ type Options struct {
 
 	// Stdin is what the argument "-" reads. Without it, "-" is an error.
 	Stdin io.Reader
+
+	// Remote reads what is not a file. Without it a client is made when one is
+	// needed, whose requests end with Context (nil: never).
+	Remote  *remote.Client
+	Context context.Context
+}
+
+func (o Options) context() context.Context {
+	if o.Context == nil {
+		return context.Background()
+	}
+	return o.Context
 }
 
 // ratioGrace is how many decompressed bytes are taken whatever their ratio:
@@ -54,7 +69,7 @@ func (o Options) withDefaults() Options {
 type File struct {
 	// Name is the path to show: as the user typed it or below the folder he
 	// typed; "archive.zip!member.json" inside an archive; "-" for standard
-	// input.
+	// input; of a web address what package remote's Redact leaves.
 	Name string
 
 	// Explicit tells that the user named this very file. Other files were
@@ -64,6 +79,13 @@ type File struct {
 	// Size is the number of bytes as stored, compressed or not; -1 when it is
 	// not known.
 	Size int64
+
+	// Modified is when the file changed, ns since 1970; that of a file in an
+	// archive is the archive's. 0 when it is not known.
+	Modified int64
+
+	// Version is what the store of an object calls its content; "" for files.
+	Version string
 
 	limits Options
 	open   func() (io.ReadCloser, error) // the bytes as stored

@@ -41,7 +41,8 @@ func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *co
 of every rank (computation, communication, how much of it is exposed, idle)
 and a table of all communication by group, operation, type and size.
 
-INPUT is files, folders, globs or archives of Kineto traces as torch.profiler
+INPUT is files, folders, globs, archives or addresses (https://, s3://, gs://,
+azblob://: see "mixdown help sources") of Kineto traces as torch.profiler
 writes them, Perfetto traces, dumps of PyTorch's flight recorder (JSON or
 pickle), a dataset that "mixdown ingest" made, or a log of DeepSpeed's comms
 logger. Faults in the traces are repaired or left out, counted,
@@ -76,12 +77,12 @@ func Run(ctx context.Context, opts *Options) error {
 	}
 	job, err := opts.Input.Load(ctx, opts.Streams)
 	if err != nil {
-		if done, logErr := analyzeLog(opts, err); done {
+		if done, logErr := analyzeLog(ctx, opts, err); done {
 			return cmp.Or(logErr, opts.Export.RefuseLog())
 		}
 		return err
 	}
-	pipelines, err := opts.Input.Pipelines(job, opts.Streams)
+	pipelines, err := opts.Input.Pipelines(ctx, job, opts.Streams)
 	if err != nil {
 		return err
 	}

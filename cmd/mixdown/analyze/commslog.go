@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,11 +43,11 @@ type loggerRow struct {
 
 // analyzeLog analyses the input as a log of DeepSpeed's comms logger, after it
 // was found to be no trace. It reports false when it is no log either.
-func analyzeLog(opts *Options, notTrace error) (bool, error) {
+func analyzeLog(ctx context.Context, opts *Options, notTrace error) (bool, error) {
 	if len(opts.Input.Args) != 1 || !errors.Is(notTrace, chrome.ErrNotJSON) && !errors.Is(notTrace, chrome.ErrNotTrace) {
 		return false, nil
 	}
-	files, err := source.Find(opts.Input.Args, source.Options{})
+	files, err := source.Find(opts.Input.Args, source.Options{Remote: opts.Input.Remote(ctx)})
 	if err != nil || len(files) != 1 {
 		return false, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"mixdown/analyze/gate"
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/input"
+	"mixdown/ingest/remote"
 )
 
 // record is how the JSON of this program begins; traces begin otherwise.
@@ -29,7 +30,7 @@ func loadRecord(ctx context.Context, streams *cli.Streams, in input.Options, arg
 	if err != nil {
 		return nil, nil, err // names the file or folder
 	}
-	m, err := machineOf(&in, streams)
+	m, err := machineOf(ctx, &in, streams)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,9 +43,9 @@ func loadRecord(ctx context.Context, streams *cli.Streams, in input.Options, arg
 // source is what a run is called.
 func source(args []string) string {
 	if len(args) == 1 {
-		return args[0]
+		return remote.Redact(args[0])
 	}
-	return fmt.Sprintf("%s and %d more", args[0], len(args)-1)
+	return fmt.Sprintf("%s and %d more", remote.Redact(args[0]), len(args)-1)
 }
 
 // openRecord reads a file of this program's JSON; it returns nothing when the name

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ var (
 )
 
 // machineOf looks into the first trace of the input. A dataset says nothing.
-func machineOf(in *input.Options, streams *cli.Streams) (machine, error) {
+func machineOf(ctx context.Context, in *input.Options, streams *cli.Streams) (machine, error) {
 	if dir, err := in.Dataset(); dir != "" || err != nil {
 		return machine{}, err
 	}
@@ -38,7 +39,7 @@ func machineOf(in *input.Options, streams *cli.Streams) (machine, error) {
 			return machine{}, nil // can't be read twice
 		}
 	}
-	files, _, err := in.Traces(streams)
+	files, _, err := in.Traces(ctx, streams)
 	if err != nil || len(files) == 0 {
 		return machine{}, err
 	}

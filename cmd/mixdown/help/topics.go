@@ -23,6 +23,7 @@ var topics = []struct{ name, short string }{
 	{"deadlocks", "What is checked in a plan, and what backends can be said to do"},
 	{"metrics", "What every number means and how it is computed"},
 	{"schema", "The fields of the JSON outputs"},
+	{"sources", "Inputs that are not files: web addresses and object stores"},
 	{"datasets", "The tables of a dataset, column by column"},
 	{"exports", "The files and tables that analyze writes for other programs"},
 	{"gates", "Policies, rules and outputs of gates in CI"},

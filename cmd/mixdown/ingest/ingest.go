@@ -71,7 +71,7 @@ func Run(ctx context.Context, opts *Options) error {
 	if err := check(opts); err != nil {
 		return err
 	}
-	files, how, err := opts.Input.Traces(opts.Streams)
+	files, how, err := opts.Input.Traces(ctx, opts.Streams)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func Run(ctx context.Context, opts *Options) error {
 	}
 	var joined *join
 	if opts.Input.ExecutionTraces != "" {
-		if joined, err = newJoin(&opts.Input); err != nil {
+		if joined, err = newJoin(ctx, &opts.Input); err != nil {
 			return err
 		}
 	}

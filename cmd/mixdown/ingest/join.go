@@ -20,14 +20,14 @@ type join struct {
 	fingerprint string
 }
 
-func newJoin(in *input.Options) (*join, error) {
-	files, err := in.FindExecutionTraces()
+func newJoin(ctx context.Context, in *input.Options) (*join, error) {
+	files, err := in.FindExecutionTraces(ctx)
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.New()
 	for _, f := range files {
-		fmt.Fprintf(sum, "%q %d %d\n", f.Name, f.Size, modTime(f.Name))
+		fmt.Fprintf(sum, "%q %d %d\n", f.Name, f.Size, f.Modified)
 	}
 	return &join{files, fmt.Sprintf("%s (%d files, %.8x)", in.ExecutionTraces, len(files), sum.Sum(nil))}, nil
 }

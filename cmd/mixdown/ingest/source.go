@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,22 +27,7 @@ func describe(files []source.File, dir, flags string) []traceFile {
 	}
 	all := make([]traceFile, len(files))
 	for i, f := range files {
-		all[i] = traceFile{f, dataset.Provenance{Source: f.Name, Size: f.Size, ModTime: modTime(f.Name), Flags: flags}}
+		all[i] = traceFile{f, dataset.Provenance{Source: f.Name, Size: f.Size, ModTime: f.Modified, Version: f.Version, Flags: flags}}
 	}
 	return all
-}
-
-// modTime is when a file was changed, in ns; that of a file in an archive is
-// the archive's. It is 0 when it is not known.
-func modTime(name string) int64 {
-	for {
-		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
-			return info.ModTime().UnixNano()
-		}
-		i := strings.LastIndexByte(name, '!')
-		if i < 0 {
-			return 0
-		}
-		name = name[:i]
-	}
 }

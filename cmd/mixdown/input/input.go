@@ -20,6 +20,7 @@ import (
 	"mixdown/ingest/diagnostic"
 	"mixdown/ingest/executiontrace"
 	"mixdown/ingest/kineto"
+	"mixdown/ingest/remote"
 	"mixdown/ingest/source"
 	"mixdown/ingest/trace"
 )
@@ -36,6 +37,16 @@ type Options struct {
 	MaxFiles, MaxDepth            int
 	MaxEvents, MaxBytes, MaxRatio int64
 	MaxEventBytes                 int
+
+	client *remote.Client
+}
+
+// Remote is what reads inputs that are not files, until ctx ends.
+func (o *Options) Remote(ctx context.Context) *remote.Client {
+	if o.client == nil {
+		o.client = remote.New(ctx, remote.Options{})
+	}
+	return o.client
 }
 
 // AddFlags declares the flags.
@@ -110,7 +121,7 @@ func (o *Options) Dataset() (string, error) {
 }
 
 // Traces finds the trace files of the input, and how to read them.
-func (o *Options) Traces(streams *cli.Streams) ([]source.File, kineto.Options, error) {
+func (o *Options) Traces(ctx context.Context, streams *cli.Streams) ([]source.File, kineto.Options, error) {
 	opts := kineto.Options{}
 	if len(o.Args) == 0 {
 		return nil, opts, fmt.Errorf("%w: no input: name files or folders of traces, one file for each rank", cli.ErrUsage)
@@ -128,14 +139,14 @@ func (o *Options) Traces(streams *cli.Streams) ([]source.File, kineto.Options, e
 	}
 	opts.Fix = fix
 	opts.Limits = chrome.Options{MaxDepth: o.MaxDepth, MaxEvents: o.MaxEvents, MaxEventBytes: o.MaxEventBytes}
-	files, err := source.Find(o.Args, source.Options{Stdin: streams.In, MaxFiles: o.MaxFiles, MaxBytes: o.MaxBytes, MaxRatio: o.MaxRatio})
+	files, err := source.Find(o.Args, source.Options{Stdin: streams.In, Remote: o.Remote(ctx), MaxFiles: o.MaxFiles, MaxBytes: o.MaxBytes, MaxRatio: o.MaxRatio})
 	// The description of a dataset that lies among the traces is none.
 	files = slices.DeleteFunc(files, func(f source.File) bool { return filepath.Base(f.Name) == dataset.MetadataFile })
 	return files, opts, err
 }
 
 func (o *Options) readTraces(ctx context.Context, streams *cli.Streams) (*trace.Run, error) {
-	files, opts, err := o.Traces(streams)
+	files, opts, err := o.Traces(ctx, streams)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +165,7 @@ func readDataset(ctx context.Context, streams *cli.Streams, dir string) (*trace.
 
 // join adds what the execution traces know to the run.
 func (o *Options) join(ctx context.Context, run *trace.Run) error {
-	files, err := o.FindExecutionTraces()
+	files, err := o.FindExecutionTraces(ctx)
 	if err != nil {
 		return err
 	}
@@ -162,8 +173,8 @@ func (o *Options) join(ctx context.Context, run *trace.Run) error {
 }
 
 // FindExecutionTraces lists the files that --execution-traces names.
-func (o *Options) FindExecutionTraces() ([]source.File, error) {
-	files, err := source.Find([]string{o.ExecutionTraces}, source.Options{})
+func (o *Options) FindExecutionTraces(ctx context.Context) ([]source.File, error) {
+	files, err := source.Find([]string{o.ExecutionTraces}, source.Options{Remote: o.Remote(ctx)})
 	if err != nil {
 		return nil, fmt.Errorf("--execution-traces: %w", err)
 	}

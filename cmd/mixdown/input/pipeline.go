@@ -1,6 +1,7 @@
 package input
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
@@ -16,19 +17,19 @@ import (
 // Pipelines finds the pipelines of a job that was loaded. A single file without
 // communication may be the merged trace of a Megatron tracer, which holds all
 // ranks of a pipeline; it is read again as that.
-func (o *Options) Pipelines(job *Job, streams *cli.Streams) (*pipeline.Result, error) {
+func (o *Options) Pipelines(ctx context.Context, job *Job, streams *cli.Streams) (*pipeline.Result, error) {
 	if job.Found == nil {
 		var err error
-		if job.Found, err = o.findPipelines(job, streams); err != nil {
+		if job.Found, err = o.findPipelines(ctx, job, streams); err != nil {
 			return nil, err
 		}
 	}
 	return job.Found, nil
 }
 
-func (o *Options) findPipelines(job *Job, streams *cli.Streams) (*pipeline.Result, error) {
+func (o *Options) findPipelines(ctx context.Context, job *Job, streams *cli.Streams) (*pipeline.Result, error) {
 	if run := job.Run; len(run.Ranks) == 1 && len(run.Ranks[0].Operations) == 0 {
-		if found := o.megatron(streams); found != nil {
+		if found := o.megatron(ctx, streams); found != nil {
 			return found, nil
 		}
 	}
@@ -37,8 +38,8 @@ func (o *Options) findPipelines(job *Job, streams *cli.Streams) (*pipeline.Resul
 
 // megatron reads the input as a merged trace, nil when it is none: whatever it is
 // instead was read already.
-func (o *Options) megatron(streams *cli.Streams) *pipeline.Result {
-	files, _, err := o.Traces(streams)
+func (o *Options) megatron(ctx context.Context, streams *cli.Streams) *pipeline.Result {
+	files, _, err := o.Traces(ctx, streams)
 	if err != nil || len(files) != 1 || files[0].Name == "-" {
 		return nil // a dataset, or what can't be read twice
 	}

@@ -18,6 +18,7 @@ import (
 	"mixdown/analyze/report"
 	"mixdown/cmd/mixdown/input"
 	"mixdown/cmd/mixdown/version"
+	"mixdown/ingest/remote"
 )
 
 // From is where a page comes from.
@@ -29,7 +30,7 @@ type From struct {
 
 // Process is where the pages of this process come from.
 func Process(args []string) From {
-	return From{CommandLine: append([]string{"mixdown"}, os.Args[1:]...), Args: args, Now: time.Now()}
+	return From{CommandLine: append([]string{"mixdown"}, remote.RedactAll(os.Args[1:])...), Args: remote.RedactAll(args), Now: time.Now()}
 }
 
 // provenance is the page's.

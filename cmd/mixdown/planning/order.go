@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -31,11 +32,11 @@ func (o *Options) parseSchedules() ([]schedule.Spec, error) {
 }
 
 // addOrders adds a variant for each schedule, alone and with each mix.
-func (o *Options) addOrders(p *Plans, specs []schedule.Spec, mixes []mix.Mix, streams *cli.Streams) error {
+func (o *Options) addOrders(ctx context.Context, p *Plans, specs []schedule.Spec, mixes []mix.Mix, streams *cli.Streams) error {
 	if len(specs) == 0 {
 		return nil
 	}
-	found, err := o.Input.Pipelines(p.Job, streams)
+	found, err := o.Input.Pipelines(ctx, p.Job, streams)
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 	if err := o.addFused(p, most, mixes); err != nil {
 		return nil, err
 	}
-	if err := o.addOrders(p, specs, mixes, streams); err != nil {
+	if err := o.addOrders(ctx, p, specs, mixes, streams); err != nil {
 		return nil, err
 	}
 	return p, nil

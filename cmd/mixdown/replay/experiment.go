@@ -249,7 +249,7 @@ func (e *experiment) wrong() string {
 // page writes the result for people, beside the analysis of the traces.
 func (e *experiment) page(ctx context.Context) error {
 	in := &e.opts.Plans.Input
-	if _, err := in.Pipelines(e.job, e.opts.Streams); err != nil {
+	if _, err := in.Pipelines(ctx, e.job, e.opts.Streams); err != nil {
 		return err
 	}
 	sums, err := in.Checksums(ctx, e.job.Run)

@@ -154,7 +154,7 @@ func (o *Options) load(ctx context.Context) (*input.Job, *planning.Plans, error)
 		if err != nil {
 			return nil, nil, err
 		}
-		_, err = o.Plans.Input.Pipelines(job, o.Streams)
+		_, err = o.Plans.Input.Pipelines(ctx, job, o.Streams)
 		return job, nil, err
 	}
 	only := o.Plans
@@ -163,7 +163,7 @@ func (o *Options) load(ctx context.Context) (*input.Job, *planning.Plans, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	_, err = o.Plans.Input.Pipelines(plans.Job, o.Streams)
+	_, err = o.Plans.Input.Pipelines(ctx, plans.Job, o.Streams)
 	return plans.Job, plans, err
 }
 

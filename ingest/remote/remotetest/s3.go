@@ -1,0 +1,173 @@
+package remotetest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// Account is a user of the server.
+type Account struct{ Access, Secret string }
+
+// S3 is a server that runs until the test ends.
+type S3 struct {
+	Address string // "http://127.0.0.1:PORT"
+	Root    Account
+	program string
+	files   string
+}
+
+var built = sync.OnceValues(build)
+
+// build makes the server's program, unless it was made before.
+func build() (string, error) {
+	_, here, _, ok := runtime.Caller(0)
+	if !ok {
+		return "", fmt.Errorf("the place of the sources is not known")
+	}
+	module := filepath.Join(filepath.Dir(here), "stores")
+	out := filepath.Join(filepath.Dir(here), "..", "..", "..", "build", "stores")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return "", err
+	}
+	program := filepath.Join(out, "versitygw")
+	made, err := os.Stat(program)
+	wanted, wantErr := os.Stat(filepath.Join(module, "go.mod"))
+	if err == nil && wantErr == nil && made.ModTime().After(wanted.ModTime()) {
+		return program, nil
+	}
+	temporary := fmt.Sprintf("%s.%d", program, os.Getpid())
+	cmd := exec.Command("go", "build", "-o", temporary, "github.com/versity/versitygw/cmd/versitygw")
+	cmd.Dir = module
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, bytes.TrimSpace(text))
+	}
+	return program, os.Rename(temporary, program)
+}
+
+// StartS3 starts a server without buckets.
+func StartS3(t testing.TB) *S3 {
+	t.Helper()
+	program, err := built()
+	if err != nil {
+		t.Skipf("no S3 server: %v", err)
+	}
+	dir := t.TempDir()
+	s := &S3{
+		Root: Account{"rootaccess", "planted-root-secret"}, program: program,
+		files: filepath.Join(dir, "files"),
+	}
+	for _, d := range []string{"files", "users", "sidecar"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := freeAddress(t)
+	s.Address = "http://" + address
+	var log bytes.Buffer
+	cmd := exec.Command(program, "--access", s.Root.Access, "--secret", s.Root.Secret, "--port", address, "--quiet", "--keep-alive",
+		"--iam-dir", filepath.Join(dir, "users"), "posix", "--sidecar", filepath.Join(dir, "sidecar"), s.files)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	for range 300 {
+		if resp, err := http.Get(s.Address + "/"); err == nil {
+			resp.Body.Close()
+			return s
+		}
+		select {
+		case <-ended:
+			t.Fatalf("the S3 server ended: %s", log.String())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	t.Fatal("the S3 server did not start to listen")
+	return nil
+}
+
+// freeAddress is one that nothing listens at.
+func freeAddress(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Environment is what programs find the server and the account by; the address is
+// the server's or that of a Proxy before it.
+func (a Account) Environment(address string) []string {
+	return []string{
+		"AWS_ENDPOINT_URL=" + address, "AWS_ACCESS_KEY_ID=" + a.Access, "AWS_SECRET_ACCESS_KEY=" + a.Secret,
+		"AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true",
+		"AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent", "AWS_PROFILE=", "AWS_SESSION_TOKEN=",
+	}
+}
+
+// Use makes the test's own process find the server by Environment.
+func (a Account) Use(t testing.TB, address string) {
+	t.Helper()
+	for _, v := range a.Environment(address) {
+		name, value, _ := strings.Cut(v, "=")
+		if value == "" {
+			t.Setenv(name, "") // so that it is put back
+			os.Unsetenv(name)
+			continue
+		}
+		t.Setenv(name, value)
+	}
+}
+
+// AddUser adds an account that may do nothing yet.
+func (s *S3) AddUser(t testing.TB, a Account) {
+	t.Helper()
+	s.admin(t, "create-user", "--access", a.Access, "--secret", a.Secret, "--role", "user")
+}
+
+// AddBucket adds a bucket of the root account.
+func (s *S3) AddBucket(t testing.TB, name string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(s.files, name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Put writes an object; the bucket is made when it is missing.
+func (s *S3) Put(t testing.TB, bucket, key string, data []byte) {
+	t.Helper()
+	s.AddBucket(t, bucket)
+	client := s3.New(s3.Options{
+		BaseEndpoint: &s.Address, Region: "us-east-1", UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(s.Root.Access, s.Root.Secret, ""),
+	})
+	_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(data)})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *S3) admin(t testing.TB, args ...string) {
+	t.Helper()
+	all := append([]string{"admin", "--access", s.Root.Access, "--secret", s.Root.Secret, "--endpoint-url", s.Address}, args...)
+	if text, err := exec.Command(s.program, all...).CombinedOutput(); err != nil {
+		t.Fatalf("versitygw %s: %v: %s", args[0], err, text)
+	}
+}
