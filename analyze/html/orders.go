@@ -27,6 +27,7 @@ type predictionView struct {
 	Assumptions []string
 	Bytes       bool // some orders say what they hold in bytes
 	Mixes       []mixRow
+	Supposed    []mixRow
 	MixFidelity string
 	XTicks      []tick
 	YTicks      []tick
@@ -39,7 +40,7 @@ type mixRow struct {
 	WithinError         bool
 }
 
-// mixes takes the predicted mixes.
+// mixes takes the predicted mixes, and what was supposed.
 func (v *predictionView) mixes(s *Prediction) {
 	for _, o := range s.mixes() {
 		row := mixRow{Name: report.Printable(o.Name), Step: report.Duration(*o.MixStep), Speedup: fmt.Sprintf("%.3f", o.Predicted), Rules: rules(o.Mix), WithinError: o.WithinError}
@@ -47,6 +48,20 @@ func (v *predictionView) mixes(s *Prediction) {
 			row.Reasons = append(row.Reasons, report.Printable(text))
 		}
 		v.Mixes = append(v.Mixes, row)
+	}
+	for _, o := range s.supposed() {
+		step := o.Step
+		if o.MixStep != nil {
+			step = *o.MixStep
+		}
+		row := mixRow{Name: report.Printable(o.Name), Step: report.Duration(step), Speedup: fmt.Sprintf("%.3f", o.Predicted), WithinError: o.WithinError}
+		for _, w := range o.WhatIfs {
+			row.Reasons = append(row.Reasons, report.Printable("what "+w.Name+" costs: "+w.Cost))
+		}
+		for _, text := range o.Assumptions {
+			row.Reasons = append(row.Reasons, report.Printable(text))
+		}
+		v.Supposed = append(v.Supposed, row)
 	}
 	if w := s.Workload; w != nil {
 		v.MixFidelity = fmt.Sprintf("%.3f: the traced step, played with what its operations took, lasts %s; in the trace it took %s", w.Fidelity.Ratio, report.Duration(w.Fidelity.SimulatedStep), report.Duration(w.Fidelity.TraceStep))

@@ -66,7 +66,7 @@ type Order struct {
 	Step              int64    `json:"step_ns"`
 	Bubble            float64  `json:"bubble"`
 	BubbleLongestSpan float64  `json:"bubble_longest_span"`
-	Memory            float64  `json:"activation_memory"` // in multiples of the traced order's
+	Memory            float64  `json:"activation_memory"` // in multiples of the traced order's; 0: not known, of what-ifs alone
 	Messages          int      `json:"messages"`
 	Predicted         float64  `json:"predicted_speedup"`
 	WithinError       bool     `json:"within_error"`
@@ -78,6 +78,12 @@ type Order struct {
 	Mix     string   `json:"mix"`
 	MixStep *int64   `json:"mix_step_ns"`
 	Reasons []string `json:"reasons"`
+
+	// WhatIfs are what was supposed besides, with what it costs; null: nothing.
+	WhatIfs []struct {
+		Name string `json:"name"`
+		Cost string `json:"cost"`
+	} `json:"what_ifs"`
 
 	Held []struct {
 		Rank  int    `json:"rank"`
@@ -114,11 +120,19 @@ type Workload struct {
 	Fidelity OrderFidelity `json:"fidelity"`
 }
 
-// orders are the variants that are orders, and mixes the others.
+// orders are the variants that are orders, mixes those that are mixes, and supposed
+// those that suppose what is not so.
 func (s *Prediction) orders() []*Order {
-	return s.pick(func(o *Order) bool { return o.MixStep == nil })
+	return s.pick(func(o *Order) bool { return o.MixStep == nil && o.WhatIfs == nil })
 }
-func (s *Prediction) mixes() []*Order { return s.pick(func(o *Order) bool { return o.MixStep != nil }) }
+
+func (s *Prediction) mixes() []*Order {
+	return s.pick(func(o *Order) bool { return o.MixStep != nil && o.WhatIfs == nil })
+}
+
+func (s *Prediction) supposed() []*Order {
+	return s.pick(func(o *Order) bool { return o.WhatIfs != nil })
+}
 
 func (s *Prediction) pick(want func(*Order) bool) []*Order {
 	var list []*Order

@@ -35,7 +35,8 @@ type place struct{ program, task int }
 
 type fusing struct {
 	w    *planpb.Workload
-	most int64
+	most int64 // bytes of each of the two
+	sum  int64 // bytes of both together, 0: any
 	// members[group][seq] are the places of a collective.
 	members map[int32]map[int64][]place
 	gone    map[place]place // fused task -> the one it became a part of
@@ -94,7 +95,8 @@ func (f *fusing) communication(p place) *planpb.Communication {
 func (f *fusing) alike(a, b place) bool {
 	x, y := f.communication(a), f.communication(b)
 	return x.Op == planpb.Op_OP_ALL_REDUCE && y.Op == x.Op && x.Dtype == y.Dtype && x.ReduceOp == y.ReduceOp &&
-		len(x.Parts) == 0 && len(y.Parts) == 0 && Bytes(x) <= f.most && Bytes(y) <= f.most
+		len(x.Parts) == 0 && len(y.Parts) == 0 && Bytes(x) <= f.most && Bytes(y) <= f.most &&
+		(f.sum == 0 || Bytes(x)+Bytes(y) <= f.sum)
 }
 
 // needs says whether a task can only start once an earlier one of its program has

@@ -187,6 +187,15 @@ func (m *Model) arrival(p *pipeline.Pipeline, place int, t *pipeline.Task, ends 
 
 // edge is the time of a message between two places.
 func (m *Model) edge(from, to int, activation bool) Hop {
+	h := m.recordedHop(from, to, activation)
+	for _, change := range m.changes {
+		h = change(from, to, activation, h)
+	}
+	return h
+}
+
+// recordedHop is the time of a message between two places in the trace.
+func (m *Model) recordedHop(from, to int, activation bool) Hop {
 	k := direction(activation)
 	if hops, ok := m.hops[[2]int{from, to}]; ok && hops[k] != (Hop{}) {
 		return hops[k]

@@ -65,17 +65,28 @@ type Costs struct {
 	task                 [4][]int64        // by kind and [stage·M+mb], ns
 	gaps                 [sends][]gapTable // by place
 	hops                 func(from, to int, activation bool) Hop
+	pace                 []float64 // by place: times that its tasks take longer
+	local                bool      // backwards need nothing of the next stage
 
 	Head []int64 // by place: from the start of the step to where its first task could begin, ns
 	Tail int64   // from the end of the last task, and of the last reduction, to the end of the step, ns
 
 	Reduce perStage // reduction of a stage's gradient over the replicas, ns
 	Gather perStage // gathering a stage's weights, ns
+	Move   perStage // moving what a stage keeps of a micro-batch to another memory, or back, ns
 }
 
 // Task is how long an action computes, ns.
 func (c *Costs) Task(a schedule.Action) int64 {
 	return c.task[a.Kind][int(a.Stage)*c.microbatches+int(a.Microbatch)]
+}
+
+// at is how long an action computes on a place, ns.
+func (c *Costs) at(place int, a schedule.Action) int64 {
+	if place < len(c.pace) && c.pace[place] > 0 {
+		return int64(c.pace[place] * float64(c.Task(a)))
+	}
+	return c.Task(a)
 }
 
 // Hop is the time of a message.

@@ -23,7 +23,10 @@ type Run struct {
 	// work. Of an overlapped pair the first has it all.
 	Spans   [][]int64
 	Reduced []int64 // by place: when its last reduction or gather ended, 0 without any
-	Step    int64   // ns, the length of the step
+	// Kept is the most micro-batches times chunks that each place holds at once where
+	// activations are moved to another memory; nil where they stay.
+	Kept []int
+	Step int64 // ns, the length of the step
 
 	firstTask, lastTask int64 // ns, over all places
 }
@@ -51,6 +54,7 @@ type player struct {
 	edges             map[[2]int32]int64
 	reducer           []int64           // by place: when its data-parallel stream is free
 	gathered          []map[int32]int64 // by place: when a stage's weights are there
+	moves             []mover           // by place; nil: activations stay where they are
 	ready             []int32
 	run               *Run
 }
@@ -89,6 +93,9 @@ func newPlayer(order schedule.Order, costs *Costs, opts Options) *player {
 		run: &Run{
 			Order: order, Moments: make([][]Moment, len(order)), Spans: make([][]int64, len(order)), Reduced: make([]int64, len(order)),
 		},
+	}
+	if costs.Move != nil {
+		p.moves = newMovers(len(order))
 	}
 	for i := range n {
 		p.forward[i] = transfer{never, never, never, -1}
@@ -197,15 +204,22 @@ func (p *player) perform(place int32, i, count int, arrived int64) {
 	}
 	waited := arrived > start
 	gap := p.costs.gap(p.opts, int(place), kindBefore(row, i), a.Kind, waited)
-	start = max(start, arrived) + gap
+	start = max(start, arrived)
+	if p.moves != nil {
+		start = max(start, p.moves[place].fetch(row[i:i+count], p.costs))
+	}
+	start += gap
 	end := start
 	for _, part := range row[i : i+count] {
-		end += p.costs.Task(part)
+		end += p.costs.at(int(place), part)
 	}
 	for n := range count {
 		p.run.Moments[place][i+n] = Moment{start, end}
 	}
 	p.clock[place] = end
+	if p.moves != nil {
+		p.moves[place].ran(row[i:i+count], Moment{start, end}, p.costs)
+	}
 	p.run.Spans[place][i] = gap + end - start
 	p.ask(place, i+count, end)
 	for _, part := range row[i : i+count] {
@@ -241,7 +255,7 @@ func (p *player) input(a schedule.Action) *transfer {
 			return &p.forward[int(a.Stage-1)*m+int(a.Microbatch)]
 		}
 	case schedule.Backward, schedule.Input:
-		if int(a.Stage)+1 < p.costs.stages {
+		if int(a.Stage)+1 < p.costs.stages && !p.costs.local {
 			return &p.backward[int(a.Stage+1)*m+int(a.Microbatch)]
 		}
 	}
@@ -267,7 +281,7 @@ func (p *player) made(a schedule.Action) (*transfer, int32) {
 			return &p.forward[at], p.place[0][at+m]
 		}
 	case schedule.Backward, schedule.Input:
-		if a.Stage > 0 {
+		if a.Stage > 0 && !p.costs.local {
 			return &p.backward[at], p.place[1][at-m]
 		}
 	}
@@ -377,6 +391,9 @@ func (p *player) finish() {
 			r.lastTask = max(r.lastTask, mo.End)
 		}
 		r.Step = max(r.Step, p.clock[place], r.Reduced[place])
+	}
+	for place := range p.moves {
+		r.Kept = append(r.Kept, p.moves[place].most())
 	}
 	r.Step += p.costs.Tail
 }

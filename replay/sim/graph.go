@@ -16,6 +16,7 @@ type Meeting struct {
 	Rank          int32 // whose it is
 	Transfer      bool
 	Count         int64 // elements of a transfer
+	From, To      int32 // global ranks of a transfer
 	Ranks         int   // that take part: 2 of a transfer
 
 	// Traced is what it took in the trace, ns, from when its last member came to
@@ -201,7 +202,7 @@ func (g *Graph) meet() {
 			met[k] = i
 			g.meetings = append(g.meetings, meeting{want: int32(want), Meeting: Meeting{
 				Communication: g.tasks[task].GetCommunication(), Rank: g.w.Programs[g.rank[task]].Rank,
-				Transfer: k.Transfer, Count: count, Ranks: want,
+				Transfer: k.Transfer, Count: count, From: k.From, To: k.To, Ranks: want,
 			}})
 		}
 		g.meetings[i].count++
@@ -347,20 +348,14 @@ func (g *Graph) quick() map[int64]int64 {
 // splitCollective tells waiting from transfer and from what is a member's own. Of
 // a message on a device it does the same.
 func (g *Graph) splitCollective(m *meeting, s []side) {
-	last := s[0].start
-	for _, x := range s {
-		last = max(last, x.start)
+	start, end := make([]int64, len(s)), make([]int64, len(s))
+	for k, x := range s {
+		start[k], end[k] = x.start, x.end
 	}
-	var took []int64
-	for _, x := range s {
-		if x.end >= last {
-			took = append(took, x.end-last)
-		}
-	}
-	slices.Sort(took)
-	m.Traced = took[len(took)/2]
+	last, took, least := transferTime(start, end)
+	m.Traced = took
 	if m.Transfer {
-		m.Traced = took[0]
+		m.Traced = least
 	}
 	for k, x := range s {
 		me := &g.members[m.first+int32(k)]

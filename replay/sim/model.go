@@ -53,6 +53,10 @@ type Model struct {
 	// reduceInTail how much of the tail it is, at most.
 	reduce       []float64
 	reduceInTail int64
+
+	bytes   [2]int64 // of messages, the largest: gradient, activation; 0 not known
+	pace    []float64
+	changes []func(from, to int, activation bool, h Hop) Hop
 }
 
 // Calibrate takes a model from steps of a pipeline; nil means all of them.
@@ -166,6 +170,9 @@ func (m *Model) takeHops(p *pipeline.Pipeline) {
 			samples[edge][k] = append(samples[edge][k], took)
 			all[k] = append(all[k], took)
 			large[k] = large[k] || t.BytesKnown && t.Bytes >= occupies
+			if t.BytesKnown {
+				m.bytes[k] = max(m.bytes[k], t.Bytes)
+			}
 		}
 	}
 	m.hops = map[[2]int][2]Hop{}

@@ -56,19 +56,44 @@ func (m *Model) PredictOrder(name string, order schedule.Order, shape Shape, opt
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	// Who holds what does not depend on how long things take.
-	line, err := schedule.Evaluate(order, schedule.DefaultCosts())
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
 	p := &Prediction{
-		Schedule: name, Order: order, Run: run, Options: opts, PeakChunks: line.PeakChunks(), Messages: line.Messages(), Copies: order.Copies(),
+		Schedule: name, Order: order, Run: run, Options: opts, PeakChunks: order.PeakChunks(), Messages: messages(order, shape.Local), Copies: order.Copies(),
 		Assumptions: m.assumptions(order, shape),
 	}
 	for _, peak := range p.PeakChunks {
 		p.Held = append(p.Held, float64(peak)*float64(m.Stages)/float64(order.Stages()))
 	}
 	return p, nil
+}
+
+// messages is how many messages go from one place to another; where stages learn
+// alone, they send no gradients.
+func messages(order schedule.Order, local bool) int {
+	type at struct {
+		stage, mb int32
+		forward   bool
+	}
+	place := map[at]int{}
+	for p, row := range order {
+		for _, a := range row {
+			if a.Kind.Computes() && a.Kind != schedule.Weight {
+				place[at{a.Stage, a.Microbatch, a.Kind == schedule.Forward}] = p
+			}
+		}
+	}
+	n := 0
+	for k, p := range place {
+		to := at{k.stage - 1, k.mb, false}
+		if k.forward {
+			to = at{k.stage + 1, k.mb, true}
+		} else if local {
+			continue
+		}
+		if q, ok := place[to]; ok && q != p {
+			n++
+		}
+	}
+	return n
 }
 
 // Baseline plays the recorded order, in the way of sending that comes closest to
@@ -137,7 +162,7 @@ func (m *Model) assumptions(order schedule.Order, shape Shape) []string {
 	default:
 		list = append(list, fmt.Sprintf("%d stages made of the %d recorded ones, between the %d layers that each was seen to have", order.Stages(), m.Stages, m.layers))
 	}
-	if order.Microbatches() != m.Microbatches {
+	if order.Microbatches() != m.Microbatches*max(1, len(shape.Slices)) {
 		list = append(list, fmt.Sprintf("%d micro-batches, %d recorded", order.Microbatches(), m.Microbatches))
 	}
 	if shape.Sharding != nil && !m.Reduces() {

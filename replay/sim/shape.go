@@ -22,6 +22,26 @@ type Shape struct {
 	// complete, beside the tasks, instead of after them as in the trace. It needs an
 	// order with REDUCE_GRAD.
 	EarlyReductions bool
+
+	// Cut is the first layer of each stage, of all layers that the trace shows, the
+	// first stage's being 0; nil cuts the model into even parts. Stages beyond its end
+	// have no layer.
+	Cut []int
+	// Slices is how each micro-batch is cut along its tokens: the part of its time that
+	// each slice takes, in order; nil leaves it whole. The order then counts slices as
+	// micro-batches, those of a micro-batch one after the other, and each message
+	// carries an even part of what it carried.
+	Slices []float64
+	// Recompute is the part of a forward that is done again before its backward.
+	Recompute float64
+	// Local lets a backward begin without the gradient of the next stage.
+	Local bool
+	// Offload is how long the activations that a recorded stage keeps of one
+	// micro-batch take to another memory, and as long back, ns; 0 keeps them. Each
+	// place moves them one after the other in each direction, beside its tasks, and
+	// begins to fetch those of a backward when the task before it begins, unless they
+	// have not left by then.
+	Offload float64
 }
 
 // Costs is what an order costs by the model. The order may cut the model into
@@ -30,7 +50,7 @@ type Shape struct {
 // recorded ones take the mean of their stage.
 func (m *Model) Costs(order schedule.Order, shape Shape) *Costs {
 	stages, mbs := order.Stages(), order.Microbatches()
-	c := &Costs{stages: stages, microbatches: mbs, gaps: m.gaps, hops: m.edge, Head: m.head, Tail: m.tail}
+	c := &Costs{stages: stages, microbatches: mbs, gaps: m.gaps, hops: m.edge, pace: m.pace, local: shape.Local, Head: m.head, Tail: m.tail}
 	scale := shape.Scale
 	if scale == 0 {
 		scale = 1
@@ -48,16 +68,21 @@ func (m *Model) Costs(order schedule.Order, shape Shape) *Costs {
 				first = m.task[schedule.Backward]
 			}
 			for mb := range mbs {
-				c.task[k][s*mbs+mb] = int64(scale * m.share(kind, first, s, stages, mb))
+				whole, part := mb, scale
+				if n := len(shape.Slices); n > 0 {
+					whole, part = mb/n, scale*shape.Slices[mb%n]
+				}
+				c.task[k][s*mbs+mb] = int64(part * m.share(kind, first, s, stages, whole, shape.Cut))
 			}
 		}
 	}
+	m.extras(c, shape)
 	if shape.EarlyReductions {
 		half := shape.Sharding != nil && *shape.Sharding != sharding.None
 		c.Reduce = make(perStage, stages)
 		for s := range stages {
 			var ns float64
-			m.overlap(s, stages, func(layer int, part float64) { ns += part * m.reduce[layer/m.layers] / float64(m.layers) })
+			m.overlap(s, stages, shape.Cut, func(layer int, part float64) { ns += part * m.reduce[layer/m.layers] / float64(m.layers) })
 			if half {
 				ns /= 2
 			}
@@ -100,9 +125,9 @@ func (m *Model) phase(kind schedule.Kind, shape Shape) []float64 {
 }
 
 // share is how long stage s of `stages` takes for a micro-batch.
-func (m *Model) share(kind schedule.Kind, recorded []float64, s, stages, mb int) float64 {
+func (m *Model) share(kind schedule.Kind, recorded []float64, s, stages, mb int, cut []int) float64 {
 	var ns float64
-	m.overlap(s, stages, func(layer int, part float64) {
+	m.overlap(s, stages, cut, func(layer int, part float64) {
 		from := layer / m.layers
 		part *= m.layerShare[kind][layer]
 		if mb < m.Microbatches {
@@ -119,7 +144,13 @@ func (m *Model) share(kind schedule.Kind, recorded []float64, s, stages, mb int)
 }
 
 // overlap lists which part of each recorded layer lies in stage s of `stages`.
-func (m *Model) overlap(s, stages int, each func(layer int, part float64)) {
+func (m *Model) overlap(s, stages int, cut []int, each func(layer int, part float64)) {
+	if cut != nil {
+		for layer := from(cut, s, m.Layers()); layer < from(cut, s+1, m.Layers()); layer++ {
+			each(layer, 1)
+		}
+		return
+	}
 	// In units of 1/(stages·layers) of the model.
 	layers := m.Stages * m.layers
 	begin, end := s*layers, (s+1)*layers
@@ -127,6 +158,47 @@ func (m *Model) overlap(s, stages int, each func(layer int, part float64)) {
 		covered := min(end, (layer+1)*stages) - max(begin, layer*stages)
 		if covered > 0 {
 			each(layer, float64(covered)/float64(stages))
+		}
+	}
+}
+
+// from is the first layer of a stage.
+func from(cut []int, s, layers int) int {
+	if s < len(cut) {
+		return cut[s]
+	}
+	return layers
+}
+
+// extras adds to the costs of an order what is done beside its tasks as recorded.
+func (m *Model) extras(c *Costs, shape Shape) {
+	if shape.Recompute > 0 {
+		for at, again := range c.task[schedule.Forward] {
+			ns := int64(shape.Recompute * float64(again))
+			c.task[schedule.Backward][at] += ns
+			into := schedule.Input
+			if c.task[schedule.Input][at] == 0 { // the first stage, where nobody needs it
+				into = schedule.Weight
+			}
+			c.task[into][at] += ns
+		}
+	}
+	if n := len(shape.Slices); n > 0 {
+		c.hops = func(from, to int, activation bool) Hop {
+			h := m.edge(from, to, activation)
+			h.Occupied /= int64(n)
+			return h
+		}
+	}
+	if shape.Offload > 0 {
+		c.Move = make(perStage, c.stages)
+		for s := range c.stages {
+			var recorded float64
+			m.overlap(s, c.stages, shape.Cut, func(_ int, part float64) { recorded += part / float64(m.layers) })
+			c.Move[s] = int64(shape.Offload * recorded)
+			if n := len(shape.Slices); n > 0 {
+				c.Move[s] /= int64(n)
+			}
 		}
 	}
 }

@@ -199,7 +199,7 @@ func TestStagesCutDifferently(t *testing.T) {
 		}
 	}
 	// 6 stages made of 4: the second takes a third of recorded 0 and of recorded 1.
-	got := m.share(schedule.Forward, m.task[schedule.Forward], 1, 6, 0)
+	got := m.share(schedule.Forward, m.task[schedule.Forward], 1, 6, 0, nil)
 	f := m.task[schedule.Forward]
 	if want := f[0]/3 + f[m.Microbatches]/3; got < want-1 || got > want+1 {
 		t.Errorf("second of 6 stages takes %v, want %v", got, want)

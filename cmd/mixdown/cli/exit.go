@@ -14,6 +14,7 @@ import (
 	"mixdown/ingest/executiontrace"
 	"mixdown/ingest/kineto"
 	"mixdown/ingest/source"
+	"mixdown/replay/fold"
 	"mixdown/replay/launch"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
@@ -24,6 +25,7 @@ import (
 	"mixdown/replay/tune/exports"
 	"mixdown/replay/tune/imports"
 	"mixdown/replay/tune/measure"
+	"mixdown/replay/whatif"
 )
 
 // ExitCode is what a process ends with; scripts rely on the numbers.
@@ -63,6 +65,9 @@ var codes = []struct {
 	{plan.ErrNothingToReplay, Inconclusive},
 	{plan.ErrReorder, Inconclusive},
 	{plan.ErrNothingToFuse, Inconclusive},
+	{whatif.ErrSyntax, Usage},
+	{whatif.ErrNotApplicable, Inconclusive},
+	{fold.ErrCannotFold, Inconclusive},
 	{sim.ErrNoPipeline, Inconclusive},
 	{sim.ErrNoStep, Inconclusive},
 	{sim.ErrBlocked, ReplayFailed},

@@ -11,6 +11,7 @@ import (
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/replay/mix"
 	"mixdown/replay/schedule"
+	"mixdown/replay/whatif"
 )
 
 //go:embed topics/*.txt
@@ -28,6 +29,7 @@ var topics = []struct{ name, short string }{
 	{"exports", "The files and tables that analyze writes for other programs"},
 	{"gates", "Policies, rules and outputs of gates in CI"},
 	{"schedules", "The pipeline schedules and their keys"},
+	{"what-ifs", "What simulate --what-if can suppose: formulas, sources, costs"},
 	{"tuning", "Tables of measurements: how they are made, compared, imported, exported"},
 	{"diagnostics", "What the diagnostics mean and what to do about them"},
 }
@@ -39,6 +41,8 @@ func Topic(name string) (string, error) {
 	switch name {
 	case "schedules":
 		text = strings.Replace(text, "SCHEDULES\n", listSchedules(), 1)
+	case "what-ifs":
+		text = strings.Replace(text, "WHATIFS\n", listWhatIfs(), 1)
 	case "deadlocks":
 		text = strings.Replace(text, "CHECKS\n", "CHECKS\n"+listChecks(), 1)
 	}
@@ -54,6 +58,55 @@ func listSchedules() string {
 		}
 		fmt.Fprintf(&b, "\n      %s\n      source: %s\n      keys: %s\n      e.g. %s\n", d.Summary, d.Source, strings.Join(d.Keys, ", "), d.Example)
 	}
+	return b.String()
+}
+
+func listWhatIfs() string {
+	var b strings.Builder
+	for _, k := range whatif.Known() {
+		of := "all ranks as they ran"
+		switch {
+		case k.Step && k.Order:
+			of += ", or an order"
+		case k.Order:
+			of = "an order"
+		}
+		value := ""
+		if k.Value != "" {
+			value = "=" + k.Value
+			if strings.HasPrefix(k.Value, "[") && strings.HasSuffix(k.Value, "]") {
+				value = "[=" + k.Value[1:]
+			}
+		}
+		fmt.Fprintf(&b, "  %s%s\n", k.Name, value)
+		for _, line := range [][2]string{
+			{"", k.Summary + "; of " + of}, {"computed: ", k.Formula}, {"source: ", k.Source}, {"cost: ", k.Cost}, {"not modelled: ", k.NotModeled}, {"e.g. ", k.Example},
+		} {
+			b.WriteString(wrapped(line[0]+line[1], "      "))
+		}
+	}
+	return b.String()
+}
+
+// textWidth is the width of the pages' text, in columns.
+const textWidth = 78
+
+// wrapped breaks a text into lines that begin with the indent, further ones by two
+// columns more.
+func wrapped(text, indent string) string {
+	var b strings.Builder
+	line := indent
+	for i, word := range strings.Fields(text) {
+		if i > 0 && len(line)+1+len(word) > textWidth {
+			b.WriteString(line + "\n")
+			line = indent + " "
+		}
+		if i > 0 {
+			line += " "
+		}
+		line += word
+	}
+	b.WriteString(line + "\n")
 	return b.String()
 }
 

@@ -74,6 +74,9 @@ func markdownOrders(b *strings.Builder, s *html.Prediction) {
 	row(b, "---", "---:", "---:", "---:", "---:", "---")
 	order := func(o *html.Order, speedup, remark string) {
 		step, memory, bubble := o.Step, fmt.Sprintf("%.2fx", o.Memory), fmt.Sprintf("%.1f %%", 100*o.Bubble)
+		if len(o.WhatIfs) > 0 && o.Memory == 0 {
+			memory = "-"
+		}
 		if o.MixStep != nil {
 			step, memory, bubble = *o.MixStep, "", ""
 		}

@@ -7,6 +7,7 @@ import (
 	"mixdown/cmd/mixdown/planning"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
+	"mixdown/replay/plan/planpb"
 	"mixdown/replay/sim"
 	"mixdown/replay/tune"
 )
@@ -18,22 +19,35 @@ type Workload struct {
 	Fidelity Fidelity `json:"fidelity"`
 }
 
+// costsOf is what the operations of a workload take on the backends that it names:
+// as in the trace, scaled by the table.
+func costsOf(p *planning.Plans, w *planpb.Workload) *sim.Scaled {
+	sizes := mix.SizeOf(w)
+	return &sim.Scaled{Traced: sim.TracedCosts(w), Old: p.Stand, Table: func(m sim.Meeting, backend string) (int64, bool) {
+		bytes := m.Count * plan.DType(m.Communication).Size()
+		if !m.Transfer {
+			bytes = sizes(m.Rank, m.Communication)
+		}
+		return tableCost(p, m, backend, bytes)
+	}}
+}
+
+// tableCost is what the table says of an operation of so many bytes, false where it
+// says nothing.
+func tableCost(p *planning.Plans, m sim.Meeting, backend string, bytes int64) (int64, bool) {
+	if p.Costs == nil {
+		return 0, false
+	}
+	e, ok := p.Costs.Estimate(tune.Query{
+		Contender: tune.ParseContender(backend), Op: plan.CostOp(m.Communication), DType: plan.DType(m.Communication),
+		Bytes: bytes, Ranks: m.Ranks, Nodes: p.Nodes, InStep: true,
+	})
+	return e.Time, ok
+}
+
 // mixes predicts the plans of all mixes.
 func (r *Result) mixes(p *planning.Plans) error {
-	costs := &sim.Scaled{Traced: sim.TracedCosts(p.Workload), Old: p.Stand, Table: func(m sim.Meeting, backend string) (int64, bool) {
-		if p.Costs == nil {
-			return 0, false
-		}
-		bytes := p.SizeOf(m.Rank, m.Communication)
-		if m.Transfer {
-			bytes = m.Count * plan.DType(m.Communication).Size()
-		}
-		e, ok := p.Costs.Estimate(tune.Query{
-			Contender: tune.ParseContender(backend), Op: plan.CostOp(m.Communication), DType: plan.DType(m.Communication),
-			Bytes: bytes, Ranks: m.Ranks, Nodes: p.Nodes, InStep: true,
-		})
-		return e.Time, ok
-	}}
+	costs := costsOf(p, p.Workload)
 	base, err := sim.PlayWorkload(p.Baseline.Workload, costs.Cost)
 	if err != nil {
 		return err
@@ -71,12 +85,12 @@ func (r *Result) mixes(p *planning.Plans) error {
 func (r *Result) writeMixes(p *report.Page) {
 	w := r.Workload
 	if r.Baseline != nil {
-		p.Headingf("Mixes of backends")
+		p.Headingf("All ranks, as they ran")
 	}
 	p.Linef("The traced step, played with what its operations took, lasts %s; in the trace %s (ratio %.3f).",
 		report.Duration(w.Fidelity.SimulatedStep), report.Duration(w.Fidelity.TraceStep), w.Fidelity.Ratio)
 	p.Headingf("Predicted, nothing was run")
-	g := report.NewGrid(report.Column{Head: "mix", Kind: report.Names}, report.Column{Head: "step"}, report.Column{Head: "speedup"})
+	g := report.NewGrid(report.Column{Head: "variant", Kind: report.Names}, report.Column{Head: "step"}, report.Column{Head: "speedup"})
 	g.Row("traced = *="+w.Backend, report.Duration(w.Fidelity.SimulatedStep), "1")
 	for _, v := range r.Variants {
 		if v.MixStep != nil {

@@ -16,6 +16,7 @@ import (
 	"mixdown/replay/mix"
 	"mixdown/replay/schedule"
 	"mixdown/replay/sim"
+	"mixdown/replay/whatif"
 )
 
 // Result is what "mixdown simulate --format json" prints.
@@ -29,7 +30,7 @@ type Result struct {
 	Stages        int    `json:"stages"`
 
 	Baseline *Baseline           `json:"baseline"` // null: no order was asked for
-	Workload *Workload           `json:"workload"` // null: no mix was asked for
+	Workload *Workload           `json:"workload"` // null: no mix, and no what-if of all ranks
 	Variants []Variant           `json:"variants"`
 	Searched int                 `json:"searched"` // candidates of the search within the limits, all of them
 	Diags    []report.Diagnostic `json:"diagnostics"`
@@ -62,9 +63,11 @@ type Order struct {
 	Bubble            float64 `json:"bubble"`
 	BubbleLongestSpan float64 `json:"bubble_longest_span"`
 	PeakChunks        []int   `json:"peak_chunks"`
-	Memory            float64 `json:"activation_memory"` // of the fullest rank, in multiples of the traced order's
-	Messages          int     `json:"messages"`
-	Copies            int     `json:"weight_copies"` // ranks that hold each stage: 2 in both directions
+	// Memory is the activations of the fullest rank, in multiples of the traced order's;
+	// null: not known.
+	Memory   *float64 `json:"activation_memory"`
+	Messages int      `json:"messages"`
+	Copies   int      `json:"weight_copies"` // ranks that hold each stage: 2 in both directions
 	// Ranks is what each rank holds, null where nothing is said of the model.
 	Ranks []memory.Rank `json:"memory"`
 }
@@ -82,10 +85,15 @@ type Variant struct {
 	Pareto      *bool     `json:"pareto"` // of a search: nothing else is as fast and as small
 	Sharding    *Sharding `json:"sharding"`
 	Assumptions []string  `json:"assumptions"`
-	// MixStep is the step with a mix, ns; null of an order. Reasons say why each rule
+	// MixStep is the step of all ranks with a mix, or with what-ifs asked of them, ns;
+	// null of an order. Reasons say why each rule
 	// stands in a mix that was chosen.
 	MixStep *int64   `json:"mix_step_ns"`
 	Reasons []string `json:"reasons"`
+	// WhatIfs are what was supposed, null where nothing was; Fills is what fits into
+	// bubbles, where that was asked.
+	WhatIfs []WhatIf      `json:"what_ifs"`
+	Fills   []whatif.Fill `json:"fills"`
 	// Apply is the command that writes the order as PyTorch loads it.
 	Apply string `json:"apply"`
 }
@@ -110,7 +118,7 @@ func (r *Result) begin(p *pipeline.Pipeline, m *sim.Model, base *sim.Prediction,
 func (r *Result) describe(p *sim.Prediction, memory float64) *Order {
 	return &Order{
 		Step: p.Run.Step, Bubble: p.Bubble(), BubbleLongestSpan: p.BubbleLongestSpan(), PeakChunks: p.PeakChunks,
-		Memory: memory, Messages: p.Messages, Copies: p.Copies,
+		Memory: &memory, Messages: p.Messages, Copies: p.Copies,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"mixdown/replay/schedule"
 	"mixdown/replay/sharding"
 	"mixdown/replay/sim"
+	"mixdown/replay/whatif"
 )
 
 // Options are the dependencies and flags of the command.
@@ -37,6 +38,8 @@ type Options struct {
 	HTML        string
 	Width       int
 	Picture     bool
+
+	WhatIfs []string
 
 	Search       bool
 	Loops        []int
@@ -67,11 +70,17 @@ A stage that is cut into chunks keeps its time: between the layers that the trac
 shows, else in even parts; the output says which. What a schedule wins in time it
 may lose in memory, so both stand in one line.
 
+--what-if supposes something else: operations that are free, links of another
+bandwidth, a straggler healed, payloads compressed, stages cut anew, activations
+recomputed. "mixdown help what-ifs" lists each with its formula, source and cost.
+
 See "mixdown help schedules" for names and keys.`,
 		Example: `  mixdown simulate traces/ --schedule breadth-first:loops=4 --schedule zb-h1
   mixdown simulate traces/ --search --max-memory 1.5
   mixdown simulate traces/ --schedule breadth-first:loops=2 --sharding full --svg orders.svg
-  mixdown simulate traces/ --map nccl=gloo --mix auto --table cluster.table`,
+  mixdown simulate traces/ --map nccl=gloo --mix auto --table cluster.table
+  mixdown simulate traces/ --what-if free=all_reduce --what-if bandwidth=x2,latency=+5us
+  mixdown simulate traces/ --schedule zb-h1 --what-if recompute`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Plans.Input.Args = args
 			return run(cmd.Context(), opts)
@@ -92,6 +101,7 @@ See "mixdown help schedules" for names and keys.`,
 	f.IntVar(&opts.Width, "width", 100, "columns of the pictures in text")
 	f.StringVar(&opts.SVG, "svg", "", "write all orders as a picture to `FILE`")
 	f.StringVar(&opts.HTML, "html", "", "write a page for people to `FILE`: orders, memory against time, and the analysis of the traces; see mixdown help report")
+	f.StringArrayVar(&opts.WhatIfs, "what-if", nil, "suppose something else, e.g. free=all_reduce or bandwidth=x2,straggler=heal (both together); repeatable, also with every --mix or --schedule; see mixdown help what-ifs")
 	f.BoolVar(&opts.Search, "search", false, "predict every schedule that fits the job, and show the best of time against memory")
 	f.IntSliceVar(&opts.Loops, "loops", nil, "chunks per rank that the search tries; default 1,2,4")
 	f.IntSliceVar(&opts.Microbatches, "microbatches", nil, "micro-batches per step that the search tries, of the same batch; default the traced number")
@@ -112,18 +122,25 @@ func Run(ctx context.Context, opts *Options) error {
 	if err := opts.checkPage(); err != nil {
 		return err
 	}
-	job, mixed, err := opts.load(ctx)
+	ofSteps, ofOrders, err := opts.questions()
+	if err != nil {
+		return err
+	}
+	job, mixed, err := opts.load(ctx, len(ofSteps) > 0)
 	if err != nil {
 		return err
 	}
 	r := &Result{SchemaVersion: report.SchemaVersion, Device: "none", Variants: []Variant{}}
-	if len(specs) > 0 || opts.Search {
-		if err := opts.orders(r, job, specs, shard); err != nil {
+	if len(specs) > 0 || opts.Search || len(ofOrders) > 0 {
+		if err := opts.orders(r, job, specs, shard, ofOrders); err != nil {
 			return err
 		}
 	}
 	if mixed != nil {
 		if err := r.mixes(mixed); err != nil {
+			return err
+		}
+		if err := r.supposeSteps(mixed, ofSteps); err != nil {
 			return err
 		}
 	}
@@ -147,9 +164,10 @@ func Run(ctx context.Context, opts *Options) error {
 	return opts.Plans.Input.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics, &job.Found.Diagnostics)
 }
 
-// load reads the input; with mixes it makes their plans too.
-func (o *Options) load(ctx context.Context) (*input.Job, *planning.Plans, error) {
-	if len(o.Plans.Mixes) == 0 {
+// load reads the input; with mixes, or for what-ifs of all ranks, it makes plans
+// too.
+func (o *Options) load(ctx context.Context, plans bool) (*input.Job, *planning.Plans, error) {
+	if len(o.Plans.Mixes) == 0 && !plans {
 		job, err := o.Plans.Input.Load(ctx, o.Streams)
 		if err != nil {
 			return nil, nil, err
@@ -159,12 +177,12 @@ func (o *Options) load(ctx context.Context) (*input.Job, *planning.Plans, error)
 	}
 	only := o.Plans
 	only.Schedules, only.Simulate = nil, true
-	plans, err := only.Make(ctx, o.Streams, func(string) error { return nil })
+	made, err := only.Make(ctx, o.Streams, func(string) error { return nil })
 	if err != nil {
 		return nil, nil, err
 	}
-	_, err = o.Plans.Input.Pipelines(ctx, plans.Job, o.Streams)
-	return plans.Job, plans, err
+	_, err = o.Plans.Input.Pipelines(ctx, made.Job, o.Streams)
+	return made.Job, made, err
 }
 
 // check reads the flags, so that mistakes show before anything is read.
@@ -173,7 +191,7 @@ func (o *Options) check() ([]schedule.Spec, *sharding.Variant, error) {
 		return nil, nil, err
 	}
 	schedules := o.Plans.Schedules
-	if len(schedules) == 0 && !o.Search && len(o.Plans.Mixes) == 0 {
+	if len(schedules) == 0 && !o.Search && len(o.Plans.Mixes) == 0 && len(o.WhatIfs) == 0 {
 		schedules = []string{defaultSchedule}
 	}
 	if len(o.Plans.Mixes) > 0 && o.Plans.Table == "" {
@@ -222,7 +240,7 @@ func (o *Options) check() ([]schedule.Spec, *sharding.Variant, error) {
 }
 
 // orders predicts all orders that were asked for.
-func (o *Options) orders(r *Result, job *input.Job, specs []schedule.Spec, shard *sharding.Variant) error {
+func (o *Options) orders(r *Result, job *input.Job, specs []schedule.Spec, shard *sharding.Variant, questions []whatif.Question) error {
 	p, m, err := input.Model(job.Found, o.Pipeline, o.Plans.Step)
 	if err != nil {
 		return err
@@ -255,6 +273,16 @@ func (o *Options) orders(r *Result, job *input.Job, specs []schedule.Spec, shard
 		}
 		c.Schedule = spec.String()
 		if err := r.add(c); err != nil {
+			return err
+		}
+		shaped := shape
+		shaped.EarlyReductions, shaped.Sharding = shard != nil, shard
+		if err := r.supposeOrder(supposing{m, shaped, len(job.Found.Pipelines)}, c.Schedule, c.Order, c.Options, questions); err != nil {
+			return err
+		}
+	}
+	if len(specs) == 0 {
+		if err := r.supposeOrder(supposing{m, shape, len(job.Found.Pipelines)}, schedule.Traced, m.Recorded(), base.Options, questions); err != nil {
 			return err
 		}
 	}

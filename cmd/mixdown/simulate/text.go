@@ -20,6 +20,8 @@ func (r *Result) writeText(o *Options) error {
 	if r.Workload != nil {
 		r.writeMixes(p)
 	}
+	r.writeFills(p)
+	r.writePrices(p)
 	p.Diagnostics(r.Diags)
 	if _, err := io.WriteString(o.Streams.Out, p.String()); err != nil {
 		return err
@@ -51,7 +53,7 @@ func (r *Result) writeOrders(p *report.Page) {
 	g := report.NewGrid(columns...)
 	row := func(name string, order *Order, speedup float64, pareto *bool) {
 		cells := []string{
-			name, report.Duration(order.Step), fmt.Sprintf("%.3f", speedup), fmt.Sprintf("%.2fx", order.Memory),
+			name, report.Duration(order.Step), fmt.Sprintf("%.3f", speedup), times(order.Memory),
 			fmt.Sprintf("%.1f %%", 100*order.Bubble), fmt.Sprint(order.Messages),
 		}
 		if front {
@@ -77,6 +79,14 @@ func (r *Result) writeOrders(p *report.Page) {
 	r.writeApply(p)
 }
 
+// times writes a multiple, "-" where it is not known.
+func times(n *float64) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2fx", *n)
+}
+
 // writeNotes says what each prediction rests on.
 func (r *Result) writeNotes(p *report.Page) {
 	var said []string
@@ -98,6 +108,10 @@ func (r *Result) writeNotes(p *report.Page) {
 			p.Linef("%s: the predicted effect is smaller than the error of the simulation (%+.1f %%)", v.Name, 100*(r.Baseline.Fidelity.Ratio-1))
 		}
 		for _, a := range v.Assumptions {
+			if v.WhatIfs != nil {
+				p.Linef("%s: %s", v.Name, a)
+				continue
+			}
 			if !slices.Contains(said, a) {
 				said = append(said, a)
 			}
@@ -148,7 +162,7 @@ func (r *Result) writeMemory(p *report.Page) {
 	}
 	row("traced", r.Baseline.Ranks)
 	for _, v := range r.Variants {
-		if v.Order != nil {
+		if v.Order != nil && v.Ranks != nil { // what-ifs say what they change of it in words
 			row(v.Name, v.Ranks)
 		}
 	}

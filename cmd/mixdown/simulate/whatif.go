@@ -1,0 +1,199 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+
+	"mixdown/analyze/report"
+	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/planning"
+	"mixdown/replay/memory"
+	"mixdown/replay/mix"
+	"mixdown/replay/plan"
+	"mixdown/replay/plan/planpb"
+	"mixdown/replay/schedule"
+	"mixdown/replay/sim"
+	"mixdown/replay/whatif"
+)
+
+// WhatIf is one supposition of a variant, with its price.
+type WhatIf struct {
+	Name       string `json:"name"`
+	Formula    string `json:"formula"`
+	Source     string `json:"source"`
+	Cost       string `json:"cost"` // in memory or accuracy
+	NotModeled string `json:"not_modeled"`
+}
+
+// questions reads the what-ifs: those of all ranks' programs, and those of a
+// pipeline's order.
+func (o *Options) questions() (steps, orders []whatif.Question, err error) {
+	for _, text := range o.WhatIfs {
+		q, err := whatif.Parse(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--what-if: %w", err)
+		}
+		ordered := len(o.Plans.Schedules) > 0
+		switch {
+		case q.OfOrder() && (ordered || !q.OfStep()):
+			orders = append(orders, q)
+		case ordered && len(o.Plans.Mixes) == 0:
+			return nil, nil, fmt.Errorf("%w: --what-if %s changes what all ranks ran, not the order of a pipeline: ask it without --schedule", cli.ErrUsage, q.Text)
+		default:
+			steps = append(steps, q)
+		}
+	}
+	return steps, orders, nil
+}
+
+func pricesOf(q whatif.Question) []WhatIf {
+	var list []WhatIf
+	for _, k := range q.Kinds() {
+		list = append(list, WhatIf{Name: k.Name, Formula: k.Formula, Source: k.Source, Cost: k.Cost, NotModeled: k.NotModeled})
+	}
+	return list
+}
+
+// supposeSteps asks what-ifs of the traced step, and of it with each mix.
+func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question) error {
+	for _, v := range append([]*planpb.Plan{p.Baseline}, p.Variants...) {
+		for _, q := range list {
+			of := whatif.Step{
+				Workload: v.Workload, Nodes: p.Nodes,
+				Costs: func(w *planpb.Workload) sim.CommunicationCost { return costsOf(p, w).Cost },
+				Fixed: fixedBy(p, v.Workload),
+			}
+			a, err := q.Step(of)
+			if err != nil {
+				return fmt.Errorf("--what-if %s: %w", q.Text, err)
+			}
+			out := Variant{
+				Name: q.Text, Schedule: schedule.Traced, Mix: v.Mix, MixStep: &a.Run.Step, WhatIfs: pricesOf(q),
+				Predicted: float64(r.Workload.Fidelity.SimulatedStep) / float64(a.Run.Step), Assumptions: a.Notes,
+			}
+			if v != p.Baseline {
+				out.Name = v.Name + ", " + q.Text
+			}
+			off, effect := r.Workload.Fidelity.Ratio-1, out.Predicted-1
+			out.WithinError = effect*effect < off*off
+			r.Variants = append(r.Variants, out)
+		}
+	}
+	return nil
+}
+
+// fixedBy is the part of an operation's time that the table says does not depend on
+// its size: the time of one byte.
+func fixedBy(p *planning.Plans, w *planpb.Workload) func(sim.Meeting) (float64, bool) {
+	sizes := mix.SizeOf(w)
+	return func(m sim.Meeting) (float64, bool) {
+		backend := m.Communication.Backend
+		if backend == "" {
+			backend = p.Stand
+		}
+		bytes := m.Count * plan.DType(m.Communication).Size()
+		if !m.Transfer {
+			bytes = sizes(m.Rank, m.Communication)
+		}
+		all, ok := tableCost(p, m, backend, bytes)
+		least, ok2 := tableCost(p, m, backend, 1)
+		if !ok || !ok2 || all <= 0 {
+			return 0, false
+		}
+		return float64(least) / float64(all), true
+	}
+}
+
+// supposing is a pipeline of which what-ifs are asked.
+type supposing struct {
+	model    *sim.Model
+	shape    sim.Shape
+	replicas int
+}
+
+// supposeOrder asks what-ifs of one order.
+func (r *Result) supposeOrder(s supposing, name string, order schedule.Order, opts sim.Options, list []whatif.Question) error {
+	for _, q := range list {
+		of := whatif.Order{
+			Model: s.model, Shape: s.shape, Order: order, Name: name, Options: opts, Ranks: r.Ranks, Replicas: s.replicas,
+		}
+		if r.size != nil {
+			if r.size.Activation != nil {
+				of.Activation = *r.size.Activation
+			}
+			of.Total = func(o schedule.Order) ([]*int64, error) {
+				ranks, err := r.hold(o, o.Stages())
+				return totals(ranks), err
+			}
+		}
+		a, err := q.Order(of)
+		if err != nil {
+			return fmt.Errorf("--what-if %s: %w", q.Text, err)
+		}
+		v := Variant{
+			Order: r.describe(a.Prediction, 0), Name: q.Text, Schedule: name, Mix: mix.Traced, WhatIfs: pricesOf(q), Fills: a.Fills,
+			Predicted: float64(r.base.Run.Step) / float64(a.Run.Step), Assumptions: append(slices.Clone(a.Assumptions), a.Notes...),
+		}
+		if name != schedule.Traced {
+			v.Name = name + ", " + q.Text
+		}
+		v.Memory = nil
+		if a.Held != nil {
+			held := *a.Held / slices.Max(r.base.Held)
+			v.Memory = &held
+		}
+		off, effect := r.Baseline.Fidelity.Ratio-1, v.Predicted-1
+		v.WithinError = effect*effect < off*off
+		r.Variants = append(r.Variants, v)
+		r.list = append(r.list, a.Prediction)
+	}
+	return nil
+}
+
+func totals(ranks []memory.Rank) []*int64 {
+	var list []*int64
+	for _, rank := range ranks {
+		list = append(list, rank.Total)
+	}
+	return list
+}
+
+// writePrices says what each what-if costs and what is not modelled.
+func (r *Result) writePrices(p *report.Page) {
+	seen := map[string]bool{}
+	for _, v := range r.Variants {
+		for _, w := range v.WhatIfs {
+			if seen[w.Name] {
+				continue
+			}
+			seen[w.Name] = true
+			if len(seen) == 1 {
+				p.Headingf("What the what-ifs cost and leave out (mixdown help what-ifs: formulas and sources)")
+			}
+			p.Linef("  %s costs %s; not modelled: %s", w.Name, w.Cost, w.NotModeled)
+		}
+	}
+}
+
+// writeFills shows what fits into bubbles.
+func (r *Result) writeFills(p *report.Page) {
+	for _, v := range r.Variants {
+		if v.Fills == nil {
+			continue
+		}
+		p.Headingf("%s: what fits into the bubbles of one step", v.Name)
+		g := report.NewGrid(report.Column{Head: "rank"}, report.Column{Head: "idle"}, report.Column{Head: "gaps"}, report.Column{Head: "longest"},
+			report.Column{Head: "pieces"}, report.Column{Head: "used"}, report.Column{Head: "free memory"})
+		for _, f := range v.Fills {
+			pieces, free := "-", "-"
+			if f.Fits != nil {
+				pieces = fmt.Sprint(*f.Fits)
+			}
+			if f.Free != nil {
+				free = memory.Bytes(*f.Free)
+			}
+			g.Row(fmt.Sprint(f.Rank), report.Duration(f.Idle), fmt.Sprint(f.Gaps), report.Duration(f.Longest), pieces, report.Duration(f.Used), free)
+		}
+		p.Grid(g)
+	}
+}

@@ -1,0 +1,127 @@
+package whatif
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"mixdown/replay/mix"
+	"mixdown/replay/plan"
+	"mixdown/replay/plan/planpb"
+	"mixdown/replay/sim"
+)
+
+var buckets = Kind{
+	Name: "buckets", Value: "SIZE", Example: "buckets=50MiB",
+	Summary: "all_reduces are gathered in buckets of another size: neighbours fused, larger ones cut",
+	Formula: "T(n) = a + b n, fitted to the all_reduces of the group in the trace (least squares of relative errors); parts of one that is cut start while the span before it runs",
+	Source:  "gradient bucketing of PyTorch DDP (VLDB 2020, arXiv 2006.15704)",
+	Cost:    "memory: a bucket is a copy of its gradients, so larger ones hold more", NotModeled: "copying into buckets; which gradient is made when, but for an even rate",
+	Step: true, structure: true,
+	parse: func(value string) (change, error) {
+		n, err := mix.ParseSize(value)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("%q: a bucket of nothing", value)
+		}
+		return bucketsOf{n}, err
+	},
+}
+
+type bucketsOf struct{ size int64 }
+
+func (c bucketsOf) step(s *Step) error {
+	before := s.Workload
+	fits := fitReductions(s)
+	bucketed, fused, cut := plan.Bucket(before, c.size)
+	isNew := map[*planpb.Communication]bool{}
+	for _, program := range bucketed.Programs {
+		for _, t := range program.Tasks {
+			isNew[t.GetCommunication()] = t.Origin == nil
+		}
+	}
+	if fused+cut == 0 {
+		return fmt.Errorf("%w: no all_reduce is larger, and no two neighbours fit into one", ErrNotApplicable)
+	}
+	changed := map[[2]int64]bool{}
+	var err error
+	for _, m := range sim.NewGraph(bucketed).Meetings() {
+		if m.Transfer || m.Communication.Op != planpb.Op_OP_ALL_REDUCE || !isNew[m.Communication] {
+			continue
+		}
+		g := m.Communication.Group
+		changed[[2]int64{int64(g), m.Communication.Seq}] = true
+		if _, ok := fits[g]; !ok {
+			err = fmt.Errorf("%w: what an all_reduce of another size takes follows from those of two sizes or more, and group %q has one", ErrNotApplicable, before.Groups[g].Name)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.Workload = bucketed
+	s.fused = func(m sim.Meeting) (int64, bool) {
+		if m.Transfer || !changed[[2]int64{int64(m.Communication.Group), m.Communication.Seq}] {
+			return 0, false
+		}
+		f := fits[m.Communication.Group]
+		return int64(math.Round(f.fixed + f.each*float64(plan.Bytes(m.Communication)))), true
+	}
+	s.note("%d all_reduces fused into others, %d cut", fused, cut)
+	for _, g := range slices.Sorted(maps.Keys(fits)) {
+		f := fits[g]
+		s.note("an all_reduce of group %q takes %.1f us + %.3f us a MiB, within %.0f %% of what %d of them took", before.Groups[g].Name, f.fixed/1e3, f.each*(1<<20)/1e3, 100*f.off, f.n)
+	}
+	return nil
+}
+
+// fitted is a line through what operations took: fixed + each x bytes, ns.
+type fitted struct {
+	fixed, each float64
+	off         float64 // root of the mean square of relative errors
+	n           int
+}
+
+// fitReductions fits a line for each group with all_reduces of two sizes or more.
+func fitReductions(s *Step) map[int32]fitted {
+	type point struct{ bytes, ns float64 }
+	points := map[int32][]point{}
+	cost := s.Costs(s.Workload)
+	for _, m := range sim.NewGraph(s.Workload).Meetings() {
+		if m.Transfer || m.Communication.Op != planpb.Op_OP_ALL_REDUCE {
+			continue
+		}
+		if ns := cost(m); ns > 0 {
+			points[m.Communication.Group] = append(points[m.Communication.Group], point{float64(plan.Bytes(m.Communication)), float64(ns)})
+		}
+	}
+	fits := map[int32]fitted{}
+	for g, list := range points {
+		// Least squares of (fixed + each·bytes)/ns - 1.
+		var ff, fe, ee, f1, e1 float64
+		differ := false
+		for _, p := range list {
+			x, y := 1/p.ns, p.bytes/p.ns
+			ff, fe, ee, f1, e1 = ff+x*x, fe+x*y, ee+y*y, f1+x, e1+y
+			differ = differ || p.bytes != list[0].bytes
+		}
+		if !differ {
+			continue
+		}
+		det := ff*ee - fe*fe
+		f := fitted{n: len(list)}
+		f.fixed, f.each = (f1*ee-e1*fe)/det, (ff*e1-fe*f1)/det
+		switch {
+		case f.fixed < 0:
+			f.fixed, f.each = 0, e1/ee
+		case f.each < 0:
+			f.fixed, f.each = f1/ff, 0
+		}
+		for _, p := range list {
+			e := (f.fixed+f.each*p.bytes)/p.ns - 1
+			f.off += e * e / float64(len(list))
+		}
+		f.off = math.Sqrt(f.off)
+		fits[g] = f
+	}
+	return fits
+}

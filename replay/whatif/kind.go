@@ -1,0 +1,65 @@
+package whatif
+
+import (
+	"errors"
+	"strings"
+)
+
+// ErrSyntax: a question could not be read.
+var ErrSyntax = errors.New("invalid what-if")
+
+// ErrNotApplicable: the trace lacks what a what-if needs, or nothing in it is
+// concerned.
+var ErrNotApplicable = errors.New("this what-if can't be answered from these traces")
+
+// Kind is a what-if that can be asked. All texts are for people.
+type Kind struct {
+	Name       string
+	Value      string // how its value is written; "" takes none, in brackets may be left out
+	Example    string // of a whole question
+	Summary    string // what is supposed
+	Formula    string // how it is computed
+	Source     string // the paper or system it is from
+	Cost       string // what it would cost in memory or accuracy
+	NotModeled string
+
+	Step  bool // can be asked of a Step
+	Order bool // can be asked of an Order
+
+	structure bool // changes which tasks there are, so it comes first
+	parse     func(value string) (change, error)
+}
+
+// change is a what-if with its value.
+type change interface{}
+
+// stepChange changes what is played of a step.
+type stepChange interface{ step(*Step) error }
+
+// orderChange changes what is played of a pipeline.
+type orderChange interface{ order(*Order) error }
+
+// Known lists all what-ifs, in the order in which help shows them.
+func Known() []Kind {
+	return []Kind{
+		free, bandwidth, latency, slow, heal, overlapped, buckets, compressed,
+		repartition, slices_, recompute, offload, local, lost, fill,
+	}
+}
+
+func find(name string) (Kind, bool) {
+	for _, k := range Known() {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
+
+func names() string {
+	var list []string
+	for _, k := range Known() {
+		list = append(list, k.Name)
+	}
+	return strings.Join(list, " ")
+}

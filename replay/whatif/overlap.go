@@ -1,0 +1,103 @@
+package whatif
+
+import (
+	"fmt"
+	"slices"
+
+	"mixdown/replay/plan"
+	"mixdown/replay/plan/planpb"
+)
+
+var overlapped = Kind{
+	Name: "overlap", Value: "none|full", Example: "overlap=none",
+	Summary: "none: computation waits for every collective that was issued before it; full: computation waits for none",
+	Formula: "none: what computes next on the rank depends on the collective; full: those dependencies are dropped, the step still ends with its last operation",
+	Source:  "overlap as Lumos (MLSys 2025) and Daydream (ATC 2020) change it",
+	Cost:    "full: a bound; buffers of everything in flight at once, and results that are used before they are there would be wrong", NotModeled: "that overlapped kernels slow each other down; messages of point-to-point keep their overlap",
+	Step: true, structure: true,
+	parse: func(value string) (change, error) {
+		switch value {
+		case "none":
+			return overlapNone{}, nil
+		case "full":
+			return overlapFull{}, nil
+		}
+		return nil, fmt.Errorf("%q: expected none or full", value)
+	},
+}
+
+type overlapNone struct{}
+
+func (overlapNone) step(s *Step) error {
+	held := 0
+	for _, program := range s.Workload.Programs {
+		device := hasDevice(program)
+		open := map[int32][]int32{} // stream -> collectives that its next task waits for
+		for _, t := range program.Tasks {
+			if isCollective(t) {
+				for stream := range program.Streams {
+					open[int32(stream)] = append(open[int32(stream)], t.Id)
+				}
+				continue
+			}
+			// What the task waits for as it is, is no longer open on its stream.
+			open[t.Stream] = slices.DeleteFunc(open[t.Stream], func(c int32) bool { return slices.Contains(t.Deps, c) })
+			span := t.GetSpan()
+			if span == nil || device && span.Kind != planpb.Span_DEVICE || len(open[t.Stream]) == 0 {
+				continue // a host with a device launches ahead
+			}
+			for _, c := range open[t.Stream] {
+				if program.Tasks[c].Stream != t.Stream {
+					t.Deps = append(t.Deps, c)
+					held++
+				}
+			}
+			delete(open, t.Stream)
+		}
+	}
+	if held == 0 {
+		return fmt.Errorf("%w: no collective ran beside other work", ErrNotApplicable)
+	}
+	return nil
+}
+
+type overlapFull struct{}
+
+func (overlapFull) step(s *Step) error {
+	freed := 0
+	for _, program := range s.Workload.Programs {
+		for _, t := range program.Tasks {
+			if t.GetCommunication() != nil {
+				continue
+			}
+			kept := t.Deps[:0]
+			for _, d := range t.Deps {
+				if isCollective(program.Tasks[d]) {
+					freed++
+					continue
+				}
+				kept = append(kept, d)
+			}
+			t.Deps = kept
+		}
+	}
+	if freed == 0 {
+		return fmt.Errorf("%w: nothing in the step waits for a collective on another stream", ErrNotApplicable)
+	}
+	s.note("%d waits for collectives are dropped: an upper bound, as the trace does not tell which result is needed when", freed)
+	return nil
+}
+
+func isCollective(t *planpb.Task) bool {
+	c := t.GetCommunication()
+	return c != nil && len(c.Transfers) == 0 && !plan.Op(c).IsP2P()
+}
+
+func hasDevice(p *planpb.Program) bool {
+	for _, t := range p.Tasks {
+		if t.GetSpan().GetKind() == planpb.Span_DEVICE {
+			return true
+		}
+	}
+	return false
+}

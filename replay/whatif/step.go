@@ -1,0 +1,132 @@
+package whatif
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"mixdown/replay/mix"
+	"mixdown/replay/plan"
+	"mixdown/replay/plan/planpb"
+	"mixdown/replay/sim"
+)
+
+// Step is a traced step of which questions are asked.
+type Step struct {
+	Workload *planpb.Workload
+	// Costs is what the operations of a workload take; it is asked anew where a
+	// what-if changes which operations there are.
+	Costs func(*planpb.Workload) sim.CommunicationCost
+	// Fixed is the part of an operation's time, from 0 to 1, that does not depend on its
+	// size, false where that is not known; nil: it never is.
+	Fixed func(sim.Meeting) (float64, bool)
+	// Nodes is how many machines the job runs on, with as many ranks each, in order; 0
+	// is not known.
+	Nodes int
+
+	sizes   func(int32, *planpb.Communication) int64
+	changed []func(sim.Meeting, int64) int64
+	fused   func(sim.Meeting) (int64, bool)
+	touched int // operations that a change concerned, over one play
+	unfixed bool
+	notes   []string
+}
+
+// Answer is what was found.
+type Answer struct {
+	Run   *sim.WorkloadRun
+	Notes []string // what it rests on
+}
+
+// Step asks the question of a step.
+func (q Question) Step(of Step) (*Answer, error) {
+	s := of
+	s.changed, s.notes, s.fused = nil, nil, nil
+	s.Workload = proto.CloneOf(of.Workload)
+	ordered := slices.Clone(q.parts)
+	slices.SortStableFunc(ordered, func(a, b part) int {
+		switch {
+		case a.kind.structure == b.kind.structure:
+			return 0
+		case a.kind.structure:
+			return -1
+		}
+		return 1
+	})
+	for _, p := range ordered {
+		c, ok := p.change.(stepChange)
+		if !ok {
+			return nil, fmt.Errorf("%w: %s changes the order of a pipeline, not what ran", ErrNotApplicable, p.kind.Name)
+		}
+		s.sizes = mix.SizeOf(s.Workload)
+		if err := c.step(&s); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.kind.Name, err)
+		}
+	}
+	s.sizes = mix.SizeOf(s.Workload)
+	base := s.Costs(s.Workload)
+	run, err := sim.PlayWorkload(s.Workload, func(m sim.Meeting) int64 {
+		ns := base(m)
+		if s.fused != nil {
+			if made, ok := s.fused(m); ok {
+				ns = made
+			}
+		}
+		for _, change := range s.changed {
+			ns = max(change(m, ns), 0)
+		}
+		return ns
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.unfixed {
+		s.notes = append(s.notes, "all of an operation's time is taken to go with its size, as no --table tells which part is latency: the effect is an upper bound")
+	}
+	return &Answer{Run: run, Notes: s.notes}, nil
+}
+
+func (s *Step) note(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+// bytes is the size of what is done together: of a collective the most that a
+// member contributes or receives, of a transfer what is sent.
+func (s *Step) bytes(m sim.Meeting) int64 {
+	if m.Transfer {
+		return m.Count * plan.DType(m.Communication).Size()
+	}
+	return s.sizes(m.Rank, m.Communication)
+}
+
+// fixed is the part of an operation's time that does not depend on its size; where
+// nothing tells, none, and the answer says so.
+func (s *Step) fixed(m sim.Meeting) float64 {
+	if s.Fixed != nil {
+		if part, ok := s.Fixed(m); ok {
+			return min(max(part, 0), 1)
+		}
+	}
+	s.unfixed = true
+	return 0
+}
+
+// count is how many operations of the step a rule concerns.
+func (s *Step) count(w which) int {
+	n := 0
+	for _, m := range sim.NewGraph(s.Workload).Meetings() {
+		if w.matches(s, m) {
+			n++
+		}
+	}
+	return n
+}
+
+// concern refuses a rule that concerns no operation.
+func (s *Step) concern(w which) error {
+	if s.count(w) == 0 {
+		return fmt.Errorf("%w: no operation of the step is %s", ErrNotApplicable, w)
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package whatif
+
+import (
+	"errors"
+	"testing"
+
+	"mixdown/replay/plan/planpb"
+	"mixdown/replay/sim"
+)
+
+// work is a span on the stream.
+func work(stream int32, ns int64, deps ...int32) *planpb.Task {
+	return &planpb.Task{Stream: stream, Deps: deps, Kind: &planpb.Task_Span{Span: &planpb.Span{Kind: planpb.Span_HOST, DurationNs: ns}}}
+}
+
+// reduction is an all_reduce of float32 on stream 1.
+func reduction(seq, count int64, deps ...int32) *planpb.Task {
+	return &planpb.Task{Stream: 1, Deps: deps, Origin: &planpb.Origin{Offset: 1000 + seq}, Kind: &planpb.Task_Communication{Communication: &planpb.Communication{
+		Seq: seq, Op: planpb.Op_OP_ALL_REDUCE, Dtype: planpb.DType_DTYPE_FLOAT32, InCount: count, OutCount: count,
+	}}}
+}
+
+func programOf(rank int32, tasks ...*planpb.Task) *planpb.Program {
+	for i, t := range tasks {
+		t.Id = int32(i)
+	}
+	return &planpb.Program{Rank: rank, Streams: []*planpb.Stream{{Name: "host"}, {Name: "group 0"}}, Tasks: tasks}
+}
+
+// twoRanks: 100 and 200 of work, an all_reduce of 4000 bytes that takes 40, and 50
+// of work that needs it. The step takes 200 + 40 + 50.
+func twoRanks() Step {
+	w := &planpb.Workload{WorldSize: 2, Groups: []*planpb.Group{{Name: "0", Description: "dp", Ranks: []int32{0, 1}}}}
+	for r, ns := range []int64{100, 200} {
+		w.Programs = append(w.Programs, programOf(int32(r), work(0, ns), reduction(0, 1000, 0), work(0, 50, 1)))
+	}
+	return Step{Workload: w, Costs: costing(map[int64]int64{1000: 40})}
+}
+
+// costing says what an all_reduce of so many elements takes.
+func costing(ns map[int64]int64) func(*planpb.Workload) sim.CommunicationCost {
+	return func(*planpb.Workload) sim.CommunicationCost {
+		return func(m sim.Meeting) int64 { return ns[m.Communication.InCount] }
+	}
+}
+
+func ask(t *testing.T, s Step, text string) (int64, error) {
+	t.Helper()
+	q, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := q.Step(s)
+	if err != nil {
+		return 0, err
+	}
+	return a.Run.Step, nil
+}
+
+// TestStep: answers worked out by hand.
+func TestStep(t *testing.T) {
+	half := twoRanks()
+	half.Fixed = func(sim.Meeting) (float64, bool) { return 0.5, true }
+	machines := twoRanks()
+	machines.Nodes = 2
+	together := twoRanks()
+	together.Nodes = 1
+	for _, c := range []struct {
+		name string
+		step Step
+		text string
+		want int64
+	}{
+		{"as it ran", twoRanks(), "latency=+0s", 290},
+		{"free", twoRanks(), "free=all_reduce", 250},
+		{"free by group", twoRanks(), "free=*@group:dp", 250},
+		{"twice the bandwidth", twoRanks(), "bandwidth=x2", 270},
+		{"half of the time is latency: 40 (1/2 + 1/4)", half, "bandwidth=x2", 280},
+		{"links between machines", machines, "bandwidth=inter:0.5x", 330},
+		{"longer", twoRanks(), "latency=+10ns", 300},
+		{"no less than nothing", twoRanks(), "latency=-1ms", 250},
+		{"both: 40/2 + 10", twoRanks(), "bandwidth=x2,latency=+10ns", 280},
+		{"in their order: (40 + 10)/2", twoRanks(), "latency=+10ns,bandwidth=x2", 275},
+		{"rank 0 has 300, then 150", twoRanks(), "slow=0:3", 490},
+		{"rank 1 is brought down to 100", twoRanks(), "straggler=heal", 190},
+		{"40/2 on the wire, 4000 bytes at 8 a ns in and out", twoRanks(), "compress=2x:8GB/s", 200 + 20 + 500 + 500 + 50},
+		{"the decoder is twice as quick", twoRanks(), "compress=all_reduce:2x:8GB/s:16GB/s", 200 + 20 + 500 + 250 + 50},
+		{"nothing waits: rank 1 computes 250, the reduction ends at 240", twoRanks(), "overlap=full", 250},
+	} {
+		got, err := ask(t, c.step, c.text)
+		if err != nil || got != c.want {
+			t.Errorf("%s: %s takes %d (%v), want %d", c.name, c.text, got, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		step Step
+		text string
+	}{
+		{twoRanks(), "free=all_gather"},
+		{twoRanks(), "free=*@group:tp"},
+		{twoRanks(), "bandwidth=inter:x2"}, // nobody said how many machines
+		{together, "bandwidth=inter:x2"},
+		{twoRanks(), "slow=2:2"},
+		{twoRanks(), "overlap=none"}, // it waits already
+		{twoRanks(), "buckets=1GiB"},
+		{twoRanks(), "repartition"},
+	} {
+		if got, err := ask(t, c.step, c.text); !errors.Is(err, ErrNotApplicable) {
+			t.Errorf("%s: %d, %v, want a refusal", c.text, got, err)
+		}
+	}
+}
+
+// beside: work of 100, an all_reduce of 60 issued after it, 100 of work beside it,
+// 10 that need it.
+func beside() Step {
+	w := &planpb.Workload{WorldSize: 2, Groups: []*planpb.Group{{Name: "0", Ranks: []int32{0, 1}}}}
+	for r := range int32(2) {
+		w.Programs = append(w.Programs, programOf(r, work(0, 100), reduction(0, 1000, 0), work(0, 100), work(0, 10, 1)))
+	}
+	return Step{Workload: w, Costs: costing(map[int64]int64{1000: 60})}
+}
+
+func TestOverlap(t *testing.T) {
+	for text, want := range map[string]int64{"latency=+0s": 210, "overlap=none": 270, "overlap=full": 210, "overlap=none,bandwidth=x2": 240} {
+		if got, err := ask(t, beside(), text); err != nil || got != want {
+			t.Errorf("%s takes %d (%v), want %d", text, got, err, want)
+		}
+	}
+}
+
+// reductions: two all_reduces of 4000 and 8000 bytes that take 100 and 150: 50, and
+// 12.5 for each 1000 bytes. Before each is work of 200; nothing waits for them.
+func reductions() Step {
+	w := &planpb.Workload{WorldSize: 2, Groups: []*planpb.Group{{Name: "0", Ranks: []int32{0, 1}}}}
+	for r := range int32(2) {
+		w.Programs = append(w.Programs, programOf(r, work(0, 200), reduction(0, 1000, 0), work(0, 200), reduction(1, 2000, 2)))
+	}
+	return Step{Workload: w, Costs: costing(map[int64]int64{1000: 100, 2000: 150})}
+}
+
+func TestBuckets(t *testing.T) {
+	for text, want := range map[string]int64{
+		"latency=+0s": 550,
+		// One of 12000 bytes, after all work: 50 + 150.
+		"buckets=12000B": 600,
+		// The second in halves of 4000 bytes, 100 each: the first may start at 300.
+		"buckets=4000B": 500,
+		// Parts of 2000 bytes take 75. The first's two run from 100 and 200, to 275. The
+		// second's four could start at 250, 300, 350 and 400, but one runs at a time:
+		// 275 + 4 x 75.
+		"buckets=2000B": 575,
+	} {
+		if got, err := ask(t, reductions(), text); err != nil || got != want {
+			t.Errorf("%s takes %d (%v), want %d", text, got, err, want)
+		}
+	}
+	// One size alone says nothing about others.
+	s := twoRanks()
+	if got, err := ask(t, s, "buckets=2000B"); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("%d, %v", got, err)
+	}
+}
+
+// TestQuestionLeavesTheStep: what is asked doesn't change what ran.
+func TestQuestionLeavesTheStep(t *testing.T) {
+	s := twoRanks()
+	for _, text := range []string{"slow=1:3", "straggler=heal", "overlap=full", "free=*"} {
+		if _, err := ask(t, s, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := ask(t, s, "latency=+0s"); err != nil || got != 290 {
+		t.Errorf("the step takes %d (%v) after other questions, want 290", got, err)
+	}
+}
+
+// TestParse: every example is read, and mistakes are refused.
+func TestParse(t *testing.T) {
+	for _, k := range Known() {
+		q, err := Parse(k.Example)
+		if err != nil || len(q.Kinds()) != 1 || q.Kinds()[0].Name != k.Name {
+			t.Errorf("%s: %v, %v", k.Example, q, err)
+		}
+		for what, text := range map[string]string{"summary": k.Summary, "formula": k.Formula, "source": k.Source, "cost": k.Cost, "what is not modelled": k.NotModeled} {
+			if text == "" {
+				t.Errorf("%s: no %s", k.Name, what)
+			}
+		}
+		for _, p := range q.parts {
+			_, step := p.change.(stepChange)
+			_, order := p.change.(orderChange)
+			if step != k.Step || order != k.Order {
+				t.Errorf("%s says step %t, order %t, but can %t, %t", k.Name, k.Step, k.Order, step, order)
+			}
+		}
+	}
+	for _, text := range []string{
+		"", "nothing", "free", "free=", "free=alltoall", "free=all_reduce@>=big", "bandwidth=2", "bandwidth=x0", "bandwidth=xNaN", "bandwidth=x-1", "bandwidth=xInf",
+		"latency=5", "latency=", "slow=1", "slow=a:2", "slow=1:0", "straggler", "straggler=help", "overlap=some", "buckets=0", "buckets=-1", "compress=4x",
+		"compress=4x:fast", "compress=4:1GB/s", "slices=0", "slices=2:2", "recompute=2", "recompute=1:0", "offload=25", "offload=25GB/s:x", "local-learning=-1",
+		"lost=x", "lost=1:1", "fill=0ms", "fill=1ms:1GiB:2GiB:3", "repartition=2", "free=*,repartition,straggler=heal", "free=*,,slow=1:2",
+	} {
+		if _, err := Parse(text); !errors.Is(err, ErrSyntax) {
+			t.Errorf("%q: %v, want it refused", text, err)
+		}
+	}
+}
