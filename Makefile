@@ -50,6 +50,7 @@ bench: build
 	bench/hta/run.sh
 	$(GO) run ./bench/reading -mixdown $(BIN)/mixdown
 	$(GO) run ./bench/job -mixdown $(BIN)/mixdown
+	$(GO) run ./bench/planning
 	$(GO) run ./bench/cost -bin $(BIN)
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
 

@@ -37,7 +37,7 @@ type Options struct {
 	// where what it rests on is known less well.
 	Noise float64
 	// MaxPlayed is up to how many tasks the whole step is played for every choice;
-	// larger steps are judged by the sum of their operations' costs. 0 means 200,000.
+	// larger steps are judged by the sum of their operations' costs. 0 means 500,000.
 	MaxPlayed int
 }
 
@@ -74,7 +74,8 @@ type class struct {
 	count int        // of a step, over all ranks
 	ranks int        // of the largest group
 	dtype comm.DType // of one of them
-	gap   int64      // ns, of a typical one: how long its rank did not communicate before it
+	gap   int64      // ns, in the geometric mean: how long its rank did not communicate before it
+	gaps  float64    // sum of the logarithms of that, and of 1
 }
 
 // Choose chooses a mix for a workload: of the exclusive backends with each alone,
@@ -82,9 +83,11 @@ type class struct {
 func Choose(w *planpb.Workload, costs Costs, opts Options) (*Choice, error) {
 	var best *Choice
 	var first error
-	for _, set := range opts.sets() {
-		opts.Backends = set
-		c, err := chooseFrom(w, costs, opts)
+	sets := opts.sets()
+	chooser := newChooser(w, costs, opts)
+	for _, set := range sets {
+		chooser.opts.Backends = set
+		c, err := chooser.choose()
 		if err != nil {
 			if first == nil {
 				first = err
@@ -131,9 +134,8 @@ func (o *Options) sets() [][]string {
 	return sets
 }
 
-// chooseFrom chooses among backends that go together.
-func chooseFrom(w *planpb.Workload, costs Costs, opts Options) (*Choice, error) {
-	c := newChooser(w, costs, opts)
+// choose chooses among backends that go together.
+func (c *chooser) choose() (*Choice, error) {
 	choice := &Choice{Singles: map[string]int64{}, Played: c.played}
 	var best map[classKey]string
 	for _, backend := range c.opts.Backends {
@@ -204,6 +206,7 @@ type chooser struct {
 	played  bool
 	spans   int64 // ns, of all ranks
 	known   map[costKey]cost
+	graph   *sim.Graph // of the workload, made for the first play
 }
 
 type costKey struct {
@@ -225,7 +228,7 @@ func newChooser(w *planpb.Workload, costs Costs, opts Options) *chooser {
 		opts.Noise = 0.03
 	}
 	if opts.MaxPlayed == 0 {
-		opts.MaxPlayed = 200_000
+		opts.MaxPlayed = 500_000
 	}
 	opts.Backends = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(opts.Backends), opts.Traced))))
 	c := &chooser{w: w, costs: costs, opts: opts, classes: map[classKey]*class{}, keys: map[*planpb.Communication]classKey{}, known: map[costKey]cost{}}
@@ -235,7 +238,6 @@ func newChooser(w *planpb.Workload, costs Costs, opts Options) *chooser {
 		tasks += len(program.Tasks)
 	}
 	c.played = tasks <= opts.MaxPlayed
-	gaps := map[classKey]float64{} // sums of logarithms
 	for _, program := range w.Programs {
 		before := plan.Gaps(program)
 		for i, t := range program.Tasks {
@@ -248,18 +250,18 @@ func newChooser(w *planpb.Workload, costs Costs, opts Options) *chooser {
 			if c.played {
 				c.keys[pb] = k
 			}
-			if c.classes[k] == nil {
-				c.classes[k] = &class{op: k.op, size: k.size}
-			}
 			n := c.classes[k]
+			if n == nil {
+				n = &class{op: k.op, size: k.size, dtype: plan.DType(pb)}
+				c.classes[k] = n
+			}
 			n.count++
 			n.ranks = max(n.ranks, c.ranks(pb))
-			n.dtype = plan.DType(pb)
-			gaps[k] += math.Log(float64(before[i] + 1))
+			n.gaps += math.Log(float64(before[i] + 1))
 		}
 	}
-	for k, n := range c.classes {
-		n.gap = int64(math.Exp(gaps[k]/float64(n.count)) - 0.5)
+	for _, n := range c.classes {
+		n.gap = int64(math.Exp(n.gaps/float64(n.count)) - 0.5)
 	}
 	c.order = slices.Collect(maps.Keys(c.classes))
 	weight := func(k classKey) int64 {
@@ -309,7 +311,10 @@ func (c *chooser) step(choice map[classKey]string) (int64, error) {
 	if !c.played {
 		return c.sum(choice), nil
 	}
-	run, err := sim.PlayWorkload(c.w, func(m sim.Meeting) int64 {
+	if c.graph == nil {
+		c.graph = sim.NewGraph(asReplayed(c.w))
+	}
+	run, err := c.graph.Play(func(m sim.Meeting) int64 {
 		k := c.keys[m.Communication]
 		size := k
 		if m.Transfer { // one of a batch may be smaller than what the batch is chosen by
@@ -321,6 +326,22 @@ func (c *chooser) step(choice map[classKey]string) (int64, error) {
 		return 0, err
 	}
 	return run.Step, nil
+}
+
+// asReplayed is a workload without what the trace shows of its tasks: operations
+// begin when what is before them has ended, as the worker begins them, and take what
+// the table says. What the traced program needed to issue them is no property of a
+// backend.
+func asReplayed(w *planpb.Workload) *planpb.Workload {
+	bare := &planpb.Workload{WorldSize: w.WorldSize, Groups: w.Groups, Step: w.Step}
+	for _, p := range w.Programs {
+		program := &planpb.Program{Rank: p.Rank, StartOffsetNs: p.StartOffsetNs, Streams: p.Streams}
+		for _, t := range p.Tasks {
+			program.Tasks = append(program.Tasks, &planpb.Task{Id: t.Id, Stream: t.Stream, Deps: t.Deps, Kind: t.Kind})
+		}
+		bare.Programs = append(bare.Programs, program)
+	}
+	return bare
 }
 
 // sum adds up what the operations of a choice cost, for steps too large to play:

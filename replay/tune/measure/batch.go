@@ -2,6 +2,7 @@ package measure
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 type batch struct {
 	group
 	jobs []job
+	cost float64 // ns, as estimated
 }
 
 // group is what workers are started with.
@@ -30,7 +32,9 @@ const (
 	maxTime = 6e9 // ns, as estimated
 )
 
-// batches cuts jobs into starts, in random order. All contenders that can run in
+// batches cuts jobs into starts: the cheap ones first, so that a budget that is
+// too small leaves out the largest sizes, and in random order among those that
+// cost about the same. All contenders that can run in
 // the same workers are measured on a point in the same start, in turns.
 func (c *campaign) batches(jobs []job) []batch {
 	type key struct {
@@ -64,14 +68,15 @@ func (c *campaign) batches(jobs []job) []batch {
 		}
 		slices.SortFunc(order, comparePoints)
 		c.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		b, time := batch{group: groups[k]}, 0.0
+		slices.SortStableFunc(order, func(a, b Point) int { return cmp.Compare(int(math.Log2(c.guess(a))/2), int(math.Log2(c.guess(b))/2)) })
+		b := batch{group: groups[k]}
 		for _, p := range order {
 			cost := float64(len(by[p])) * c.guess(p)
-			if len(b.jobs) > 0 && (len(b.jobs)+len(by[p]) > maxJobs || time+cost > maxTime) {
+			if len(b.jobs) > 0 && (len(b.jobs)+len(by[p]) > maxJobs || b.cost+cost > maxTime) {
 				list = append(list, b)
-				b, time = batch{group: groups[k]}, 0
+				b = batch{group: groups[k]}
 			}
-			b.jobs, time = append(b.jobs, by[p]...), time+cost
+			b.jobs, b.cost = append(b.jobs, by[p]...), b.cost+cost
 		}
 		list = append(list, b)
 	}
@@ -80,6 +85,8 @@ func (c *campaign) batches(jobs []job) []batch {
 			comparePoints(a.jobs[0].Point, b.jobs[0].Point))
 	})
 	c.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	each := func(b batch) int { return int(math.Log2(b.cost / float64(len(b.jobs)))) }
+	slices.SortStableFunc(list, func(a, b batch) int { return cmp.Compare(each(a), each(b)) })
 	return list
 }
 

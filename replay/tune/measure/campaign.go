@@ -313,7 +313,7 @@ func (c *campaign) start(ctx context.Context, b batch, iterations int) error {
 		if c.over(ctx) {
 			return nil
 		}
-		if err := c.start(ctx, batch{b.group, half}, iterations); err != nil {
+		if err := c.start(ctx, batch{group: b.group, jobs: half}, iterations); err != nil {
 			return err
 		}
 		if len(c.summary.Failures) >= maxFailures && c.measured() == 0 {

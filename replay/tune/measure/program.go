@@ -20,9 +20,12 @@ type program struct {
 }
 
 // repetitions is how often an operation runs in one iteration, the first not
-// counted: often where starting costs more than running.
+// counted: often where starting costs more than running, seldom where one fills
+// the caches of the whole machine.
 func repetitions(p Point) int {
 	switch {
+	case p.Bytes*int64(p.Ranks)*int64(max(p.Streams, 1)) > 128<<20:
+		return 3
 	case p.Bytes <= 64<<10:
 		return 17
 	case p.Bytes <= 1<<20:
