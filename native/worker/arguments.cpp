@@ -51,6 +51,10 @@ Arguments parse_arguments(int argc, char** argv) {
       arguments.probe_device = value;
     } else if (name == "--index") {
       arguments.index = int_of(value, name);
+    } else if (name == "--local-index") {
+      arguments.local_index = int_of(value, name);
+    } else if (name == "--local-size") {
+      arguments.local_size = int_of(value, name);
     } else {
       throw std::invalid_argument("unknown option " + name);
     }
@@ -63,12 +67,14 @@ Arguments parse_arguments(int argc, char** argv) {
   if (arguments.control.empty()) throw std::invalid_argument("--control is missing");
   if (arguments.out.empty()) throw std::invalid_argument("--out is missing");
   if (arguments.index < 0) arguments.index = index_from_environment();
+  if (arguments.local_index < 0) arguments.local_index = arguments.index;
   return arguments;
 }
 
 const char* usage() {
   return "usage: mixdown-worker --experiment FILE --control FILE --out DIR\n"
-         "                      [--index N] [--modules DIR] [--interface NAME]\n"
+         "                      [--index N] [--local-index N] [--local-size N]\n"
+         "                      [--modules DIR] [--interface NAME]\n"
          "       mixdown-worker --probe BACKEND [--modules DIR]\n"
          "       mixdown-worker --probe-device cuda\n"
          "\n"

@@ -14,6 +14,8 @@ struct Arguments {
   std::string probe;      ///< name of a backend to describe; nothing else is done then
   std::string probe_device;  ///< kind of device to describe: "cuda"; nothing else is done then
   int index = -1;         ///< this worker's position
+  int local_index = -1;   ///< its position among those of this host, whose GPUs they share; by default index
+  int local_size = 0;     ///< workers on this host, 0 when all are
 };
 
 /// Reads the command line and, for the index, the environment that mpirun

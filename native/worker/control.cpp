@@ -39,7 +39,7 @@ struct Control::Header {
   std::atomic<uint32_t> stop;
   std::atomic<uint32_t> arrived;
   std::atomic<uint32_t> generation;
-  uint32_t unused;
+  uint32_t here;  // workers on this host when the launcher opens the barrier, else 0
   std::atomic<int64_t> start;
 };
 
@@ -139,10 +139,11 @@ void Control::set_left() { slot_->state.store(static_cast<uint32_t>(WorkerState:
 
 int64_t Control::barrier(int64_t margin_ns) {
   const uint32_t generation = header_->generation.load();
-  const uint32_t others = header_->workers - 1;
-  if (first_) {
+  const bool launcher_opens = header_->here != 0;
+  const uint32_t awaited = launcher_opens ? header_->here : header_->workers - 1;
+  if (first_ && !launcher_opens) {
     // Worker 0 opens it, so that the start time is as fresh as can be.
-    for (uint32_t seen; (seen = header_->arrived.load()) < others;) {
+    for (uint32_t seen; (seen = header_->arrived.load()) < awaited;) {
       if (stopping()) leave();
       futex_wait(header_->arrived, seen, Scope::kShared, kLookAgain);
     }
@@ -151,7 +152,7 @@ int64_t Control::barrier(int64_t margin_ns) {
     header_->generation.store(generation + 1);
     futex_wake(header_->generation, Scope::kShared);
   } else {
-    if (header_->arrived.fetch_add(1) + 1 == others) futex_wake(header_->arrived, Scope::kShared);
+    if (header_->arrived.fetch_add(1) + 1 == awaited) futex_wake(header_->arrived, Scope::kShared);
     while (header_->generation.load() == generation) {
       if (stopping()) leave();
       futex_wait(header_->generation, generation, Scope::kShared, kLookAgain);

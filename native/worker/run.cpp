@@ -91,9 +91,13 @@ void Worker::prepare() {
   }
   double all = 0;
   for (const auto& s : sizes) all += static_cast<double>(s.total());
+  // Of a run on several hosts, which others are on this one is not known here.
+  if (arguments_.local_size > 0) {
+    all = static_cast<double>(sizes[arguments_.index].total()) * arguments_.local_size;
+  }
   buffers_ = allocate(sizes[arguments_.index], all < 9e18 ? static_cast<int64_t>(all) : INT64_MAX);
   if (settings().device() == pb::DEVICE_CUDA) {
-    gpu_ = std::make_unique<Gpu>(arguments_.index);
+    gpu_ = std::make_unique<Gpu>(arguments_.local_index);
     device_buffers_ = allocate_on(*gpu_, sizes[arguments_.index]);
   }
 }

@@ -25,7 +25,11 @@ func (r *running) fail(cause error, statuses []Status) error {
 // account is one line on one rank.
 func (r *running) account(i int, s Status, statuses []Status) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "rank %d: %s", r.rank(i), s.State)
+	on := ""
+	if host := r.crew.Host(i); host != "" {
+		on = " on " + host
+	}
+	fmt.Fprintf(&b, "rank %d%s: %s", r.rank(i), on, s.State)
 	if s.State == NotStarted {
 		return b.String()
 	}
@@ -38,7 +42,7 @@ func (r *running) account(i int, s Status, statuses []Status) string {
 	if s.State == Finished {
 		return b.String()
 	}
-	switch state := processState(s.PID); {
+	switch state := r.crew.Process(i); {
 	case s.State < Finished && !lives(state):
 		b.WriteString("; its process is gone")
 	case state == 'T' || state == 't':
@@ -115,13 +119,10 @@ func seconds(since int64) float64 {
 // maxOutput bounds how much of a child's own words an error repeats.
 const maxOutput = 2000
 
-// outputFile is where a child's output goes: of a worker by its index, of a
-// launcher by its name.
-func (r *running) outputFile(child string) string { return filepath.Join(r.dir, "stderr."+child) }
-
-// stderrOf is the output of a child, to follow an error; "" when it said nothing.
-func (r *running) stderrOf(suffix string) string {
-	data, err := os.ReadFile(r.outputFile(suffix))
+// outputOf is the output of a child, of a worker by its index or a launcher by its
+// name, to follow an error; "" when it said nothing.
+func outputOf(dir, child string) string {
+	data, err := os.ReadFile(filepath.Join(dir, "stderr."+child))
 	text := strings.TrimSpace(string(data))
 	if err != nil || text == "" {
 		return ""

@@ -15,7 +15,7 @@ func TestAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.close()
-	r := &running{exp: endless("gloo"), control: c, gone: -1}
+	r := &running{exp: endless("gloo"), crew: &local{control: c}, gone: -1}
 	set := func(worker int, state State, iteration uint32) {
 		at := headerSize + worker*slotSize
 		*c.word(at + 8), *c.word(at + 12), *c.word(at + 20) = uint32(state), 2, iteration

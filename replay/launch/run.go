@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -36,6 +35,8 @@ type Options struct {
 	// all is done, a worker's in their order; its error fails the run. Iterations of
 	// an earlier run that Resume takes up are not among them.
 	Iteration func(worker int, it *planpb.Iteration) error
+	// Starter starts the workers; nil starts them on this host.
+	Starter Starter
 }
 
 // DefaultTimeout is how long workers may make no progress at all.
@@ -70,8 +71,8 @@ func (r *running) firstGone() int {
 
 // isGone says whether worker i ended without leaving word in the control file.
 func (r *running) isGone(i int) bool {
-	s := r.control.status(i)
-	return s.State != NotStarted && s.State < Finished && !alive(s.PID) && r.control.status(i).State == s.State
+	s := r.crew.Status(i)
+	return s.State != NotStarted && s.State < Finished && !lives(r.crew.Process(i)) && r.crew.Status(i).State == s.State
 }
 
 // Run executes an experiment: one worker for each program of its plans. A plan
@@ -97,9 +98,12 @@ func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (
 	if err != nil {
 		return nil, fmt.Errorf("%w: make the run's folder: %w", ErrFailed, err)
 	}
-	r := &running{worker: w, exp: exp, dir: dir, launcher: launcher, timeout: opts.Timeout, progress: opts.Progress, each: opts.Iteration, gone: -1}
+	r := &running{worker: w, exp: exp, dir: dir, launcher: launcher, timeout: opts.Timeout, progress: opts.Progress, each: opts.Iteration, starter: opts.Starter, gone: -1}
 	if r.timeout <= 0 {
 		r.timeout = DefaultTimeout
+	}
+	if r.starter == nil {
+		r.starter = here{}
 	}
 	results, err := r.run(ctx)
 	if err != nil {
@@ -134,10 +138,10 @@ type running struct {
 	timeout  time.Duration
 	progress func(Progress)
 	each     func(worker int, it *planpb.Iteration) error
+	starter  Starter
 
-	control   *control
-	processes []*process
-	gone      int // the first worker found gone without a word, -1 when none was
+	crew Crew
+	gone int // the first worker found gone without a word, -1 when none was
 }
 
 func (r *running) workers() int { return len(r.exp.Plans[0].Workload.Programs) }
@@ -151,15 +155,11 @@ func (r *running) run(ctx context.Context) (*Results, error) {
 	if err := os.WriteFile(experiment, data, 0o644); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	controlFile := filepath.Join(r.dir, "control")
-	if r.control, err = newControl(controlFile, r.workers()); err != nil {
+	r.crew, err = r.starter.Start(ctx, Job{Worker: r.worker, Launcher: r.launcher, Dir: r.dir, Experiment: experiment, Workers: r.workers(), Timeout: r.timeout})
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	defer r.control.close()
-	defer r.end()
-	if r.processes, err = r.worker.start(r.launcher, r.dir, experiment, controlFile, r.workers()); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
-	}
+	defer r.crew.End()
 	if err := r.watch(ctx); err != nil {
 		return nil, err
 	}
@@ -203,22 +203,12 @@ func (r *running) watch(ctx context.Context) error {
 func (r *running) statuses() []Status {
 	list := make([]Status, r.workers())
 	for i := range list {
-		list[i] = r.control.status(i)
+		list[i] = r.crew.Status(i)
 	}
 	return list
 }
 
-func (r *running) finished(statuses []Status) bool {
-	if !allFinished(statuses) {
-		return false
-	}
-	for _, p := range r.processes {
-		if !p.ended() {
-			return false
-		}
-	}
-	return true
-}
+func (r *running) finished(statuses []Status) bool { return allFinished(statuses) && r.crew.Done() }
 
 // fault says what went wrong, nil when nothing did. A worker that is gone
 // without a word was killed and is the cause; what others say about broken
@@ -226,7 +216,7 @@ func (r *running) finished(statuses []Status) bool {
 func (r *running) fault(statuses []Status) error {
 	if r.gone >= 0 {
 		s := statuses[r.gone]
-		return fmt.Errorf("rank %d died (process %d) while %s%s", r.rank(r.gone), s.PID, s.State, r.exitOf(r.gone))
+		return fmt.Errorf("rank %d died (process %d) while %s%s", r.rank(r.gone), s.PID, s.State, r.crew.Exit(r.gone))
 	}
 	var failed error
 	for i, s := range statuses {
@@ -237,25 +227,13 @@ func (r *running) fault(statuses []Status) error {
 		case s.State == Terminated && failed == nil:
 			failed = fmt.Errorf("rank %d was terminated", rank)
 		case r.isGone(i):
-			return fmt.Errorf("rank %d died (process %d) while %s%s", rank, s.PID, s.State, r.exitOf(i))
+			return fmt.Errorf("rank %d died (process %d) while %s%s", rank, s.PID, s.State, r.crew.Exit(i))
 		}
 	}
 	if failed != nil {
 		return failed
 	}
-	for i, p := range r.processes {
-		if !p.ended() {
-			continue
-		}
-		if r.launcher != direct {
-			if p.err != nil || !allFinished(statuses) {
-				return fmt.Errorf("%s ended before its workers did: %v%s", launchers[r.launcher].program, p.err, r.stderrOf(r.launcher))
-			}
-		} else if statuses[i].State == NotStarted {
-			return fmt.Errorf("rank %d did not start: %v%s", r.rank(i), p.err, r.stderrOf(fmt.Sprint(i)))
-		}
-	}
-	return nil
+	return r.crew.Fault(r.rank)
 }
 
 func allFinished(statuses []Status) bool {
@@ -265,25 +243,6 @@ func allFinished(statuses []Status) bool {
 		}
 	}
 	return true
-}
-
-// exitOf words how a directly started worker ended.
-func (r *running) exitOf(i int) string {
-	if r.launcher != direct {
-		return ""
-	}
-	select {
-	case <-r.processes[i].done:
-	case <-time.After(time.Second):
-		return ""
-	}
-	if state := r.processes[i].cmd.ProcessState; state != nil {
-		if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			return fmt.Sprintf(": signal %d, %v", ws.Signal(), ws.Signal())
-		}
-		return fmt.Sprintf(": exit status %d", state.ExitCode())
-	}
-	return ""
 }
 
 func (r *running) rank(i int) int32 { return r.exp.Plans[0].Workload.Programs[i].Rank }
@@ -310,46 +269,4 @@ func (r *running) report(statuses []Status) {
 		}
 	}
 	r.progress(p)
-}
-
-// grace is how long workers may take to leave once they are asked to.
-const grace = 2 * time.Second
-
-// end makes sure that nothing is left running.
-func (r *running) end() {
-	r.control.stop()
-	deadline := time.Now().Add(grace)
-	for time.Now().Before(deadline) && r.anyAlive() {
-		time.Sleep(poll)
-	}
-	for r.anyAlive() {
-		for _, s := range r.statuses() {
-			if alive(s.PID) {
-				_ = syscall.Kill(int(s.PID), syscall.SIGKILL)
-			}
-		}
-		for _, p := range r.processes {
-			if !p.ended() {
-				p.kill(syscall.SIGKILL)
-			}
-		}
-		if time.Now().After(deadline.Add(10 * time.Second)) {
-			return // only the kernel can still hold them
-		}
-		time.Sleep(poll)
-	}
-}
-
-func (r *running) anyAlive() bool {
-	for _, p := range r.processes {
-		if !p.ended() {
-			return true
-		}
-	}
-	for i := range r.workers() {
-		if s := r.control.status(i); alive(s.PID) {
-			return true
-		}
-	}
-	return false
 }

@@ -114,7 +114,7 @@ func (r *running) presence(p place, s, other Status) presence {
 	}
 	st := other.Streams[stream]
 	switch {
-	case st.Doing == StreamIdle && st.Since >= r.control.start():
+	case st.Doing == StreamIdle && st.Since >= r.crew.Began():
 		return after
 	case st.Doing == StreamIdle, int(st.Task) < p.task:
 		return before
