@@ -83,6 +83,7 @@ generate:
 	$(GO) build -o build/protoc-gen-go google.golang.org/protobuf/cmd/protoc-gen-go
 	protoc --plugin=build/protoc-gen-go -I replay/plan --go_out=replay/plan/planpb --go_opt=paths=source_relative replay/plan/plan.proto
 	protoc --plugin=build/protoc-gen-go -I replay/tune --go_out=replay/tune/tunepb --go_opt=paths=source_relative replay/tune/tune.proto
+	protoc --plugin=build/protoc-gen-go -I replay/cluster --go_out=replay/cluster/clusterpb --go_opt=paths=source_relative replay/cluster/cluster.proto
 
 clean:
 	rm -rf $(BIN) build

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"mixdown/ingest/comm"
 	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
@@ -40,6 +38,10 @@ func (r *running) account(i int, s Status, statuses []Status) string {
 		fmt.Fprintf(&b, ": %s", s.Message)
 	}
 	if s.State == Finished {
+		return b.String()
+	}
+	if lost := r.crew.Lost(i); lost != nil {
+		fmt.Fprintf(&b, "; it is lost: %v", lost)
 		return b.String()
 	}
 	switch state := r.crew.Process(i); {
@@ -108,20 +110,14 @@ func describe(w *planpb.Workload, c *planpb.Communication) string {
 	return fmt.Sprintf("%s %d of group %q on %s%s", plan.Op(c), c.Seq, group, c.Backend, size)
 }
 
-func seconds(since int64) float64 {
-	var now unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) != nil {
-		return 0
-	}
-	return float64(now.Nano()-since) / 1e9
-}
+func seconds(since int64) float64 { return float64(Now()-since) / 1e9 }
 
 // maxOutput bounds how much of a child's own words an error repeats.
 const maxOutput = 2000
 
-// outputOf is the output of a child, of a worker by its index or a launcher by its
+// OutputOf is the output that a run's folder has of a child, of a worker by its index or a launcher by its
 // name, to follow an error; "" when it said nothing.
-func outputOf(dir, child string) string {
+func OutputOf(dir, child string) string {
 	data, err := os.ReadFile(filepath.Join(dir, "stderr."+child))
 	text := strings.TrimSpace(string(data))
 	if err != nil || text == "" {

@@ -23,7 +23,11 @@ const (
 	messageOffset  = 32
 	messageSize    = 992
 	stopOffset     = 24
-	startOffset    = 40
+
+	arrivedOffset    = 28
+	generationOffset = 32
+	hereOffset       = 36
+	startOffset      = 40
 )
 
 // State is what a worker is doing.

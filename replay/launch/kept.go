@@ -65,7 +65,7 @@ func ReadKept(dir string) (*Kept, error) {
 		whole := KeptPlan{Name: plan.Name, Iterations: map[int]int64{}, Ranks: map[int][]int64{}}
 		for number, it := range all[p] {
 			if len(it.ranks) == n {
-				whole.Iterations[number], whole.Ranks[number] = it.end-it.start, it.ranks
+				whole.Iterations[number], whole.Ranks[number] = it.took, it.ranks
 			}
 		}
 		k.Plans = append(k.Plans, whole)
@@ -75,8 +75,8 @@ func ReadKept(dir string) (*Kept, error) {
 
 // kept is an iteration as some workers have written it.
 type kept struct {
-	start, end int64
-	ranks      []int64
+	took  int64 // from the common start to the end of the last of them
+	ranks []int64
 }
 
 func (k *Kept) readWorker(path string, worker int, all []map[int]*kept) error {
@@ -116,12 +116,12 @@ func (k *Kept) readWorker(path string, worker int, all []map[int]*kept) error {
 		}
 		entry := all[it.Plan][int(it.Iteration)]
 		if entry == nil {
-			entry = &kept{start: it.StartNs}
+			entry = &kept{}
 			all[it.Plan][int(it.Iteration)] = entry
 		}
 		offset := k.Experiment.Plans[it.Plan].Workload.Programs[worker].StartOffsetNs
 		entry.ranks = append(entry.ranks, it.EndNs-it.StartNs-offset)
-		entry.end = max(entry.end, it.EndNs)
+		entry.took = max(entry.took, it.EndNs-it.StartNs)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protodelim"
 
@@ -20,6 +21,8 @@ type Results struct {
 	// Device is where buffers were, OnHost or OnCUDA, DeviceName what its driver
 	// calls it, "" for the host.
 	Device, DeviceName string
+	// Hosts are those of a run on several, nil for one on this host alone.
+	Hosts []Host
 	// Sharing is the largest number of workers that shared one GPU, 0 on the host.
 	Sharing int
 
@@ -36,12 +39,12 @@ type PlanResult struct {
 	// Ranks[i] are the same of worker i alone, from its own start.
 	Ranks [][]int64
 	// Checked: every worker compared its data; Errors are the differences.
-	Checked            bool
-	Operations         int64
-	Elements           int64
-	Errors             []string
-	verifiedByRank     map[int]bool
-	startNS, latestEnd []int64
+	Checked        bool
+	Operations     int64
+	Elements       int64
+	Errors         []string
+	verifiedByRank map[int]bool
+	took           []int64 // of each iteration, to the end of the last rank; -1 when nobody wrote it
 }
 
 // Verified says whether the data of all operations of all ranks was compared
@@ -57,7 +60,7 @@ func readResults(dir string, exp *planpb.Experiment, each func(worker int, it *p
 		iterations := int(exp.Settings.GetIterations())
 		r.Plans = append(r.Plans, PlanResult{
 			Name: p.Name, Ranks: make([][]int64, n), verifiedByRank: map[int]bool{},
-			startNS: make([]int64, iterations), latestEnd: make([]int64, iterations),
+			took: slices.Repeat([]int64{-1}, iterations),
 		})
 	}
 	for i := range n {
@@ -68,11 +71,11 @@ func readResults(dir string, exp *planpb.Experiment, each func(worker int, it *p
 	for k := range r.Plans {
 		p := &r.Plans[k]
 		p.Checked = len(p.verifiedByRank) == n
-		for it, end := range p.latestEnd {
-			if end == 0 {
+		for it, took := range p.took {
+			if took < 0 {
 				return nil, fmt.Errorf("%w: no worker wrote iteration %d of plan %q", ErrFailed, it, p.Name)
 			}
-			p.Iterations = append(p.Iterations, end-p.startNS[it])
+			p.Iterations = append(p.Iterations, took)
 		}
 	}
 	return r, nil
@@ -133,13 +136,13 @@ func (r *Results) add(rec *planpb.Record, worker int, exp *planpb.Experiment) er
 		}
 	case *planpb.Record_Iteration:
 		it := kind.Iteration
-		if int(it.Plan) >= len(r.Plans) || it.Plan < 0 || it.Iteration < 0 || int(it.Iteration) >= len(r.Plans[it.Plan].latestEnd) {
+		if int(it.Plan) >= len(r.Plans) || it.Plan < 0 || it.Iteration < 0 || int(it.Iteration) >= len(r.Plans[it.Plan].took) {
 			return fmt.Errorf("iteration %d of plan %d was not asked for", it.Iteration, it.Plan)
 		}
 		p := &r.Plans[it.Plan]
 		offset := exp.Plans[it.Plan].Workload.Programs[worker].StartOffsetNs
-		p.startNS[it.Iteration] = it.StartNs
-		p.latestEnd[it.Iteration] = max(p.latestEnd[it.Iteration], it.EndNs)
+		// The start is common, but each host has a clock of its own.
+		p.took[it.Iteration] = max(p.took[it.Iteration], it.EndNs-it.StartNs)
 		p.Ranks[worker] = append(p.Ranks[worker], it.EndNs-it.StartNs-offset)
 		if r.each != nil {
 			return r.each(worker, it)

@@ -163,7 +163,12 @@ func (r *running) run(ctx context.Context) (*Results, error) {
 	if err := r.watch(ctx); err != nil {
 		return nil, err
 	}
-	return readResults(r.dir, r.exp, r.each)
+	results, err := readResults(r.dir, r.exp, r.each)
+	if err != nil {
+		return nil, err
+	}
+	results.Hosts = r.crew.Hosts()
+	return results, nil
 }
 
 // watch returns when all workers have finished, with an account of every rank
@@ -221,6 +226,9 @@ func (r *running) fault(statuses []Status) error {
 	var failed error
 	for i, s := range statuses {
 		rank := r.rank(i)
+		if lost := r.crew.Lost(i); lost != nil {
+			return fmt.Errorf("rank %d on %s is lost, while %s: %w", rank, r.crew.Host(i), s.State, lost)
+		}
 		switch {
 		case s.State == Failed && failed == nil:
 			failed = fmt.Errorf("rank %d failed: %s", rank, s.Message)
