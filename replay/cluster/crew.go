@@ -33,6 +33,9 @@ func (s starter) Start(ctx context.Context, job launch.Job) (launch.Crew, error)
 		ended = c.tasks.fault
 	}
 	members, err := s.leader.gather(ctx, job.Workers, ended)
+	if err == nil && s.engine == nil {
+		err = s.leader.fitsMPI(job.Launcher, members[0].hello.Engine)
+	}
 	if err != nil {
 		c.End()
 		return nil, err
@@ -42,6 +45,24 @@ func (s starter) Start(ctx context.Context, job launch.Job) (launch.Crew, error)
 		return nil, err
 	}
 	return c, nil
+}
+
+// fitsMPI says whether tasks that stay, started by an engine, can run workers of an MPI
+// library: it wires up what its own launcher started, and once only.
+func (l *Leader) fitsMPI(launcher, engine string) error {
+	if launcher == "direct" {
+		return nil
+	}
+	if engine != launcher && engine != "slurm" {
+		return fmt.Errorf("%w: %s needs tasks that its own mpirun, or srun, starts; these are of %s: use --launch mpirun", ErrEngine, launcher, engine)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.usedMPI {
+		return fmt.Errorf("%w: tasks can start one set of MPI workers only, and these variants need several: use --launch mpirun or slurm, or one variant at a time", ErrEngine)
+	}
+	l.usedMPI = true
+	return nil
 }
 
 // crew are the members that a run is on.

@@ -188,3 +188,21 @@ func bootID() string {
 	}
 	return strings.TrimSpace(string(id))
 }
+
+// placement is where this process may run and have its memory, as Linux lists it.
+func placement() (cpus, numa string) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return "", ""
+	}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		switch name {
+		case "Cpus_allowed_list":
+			cpus = strings.TrimSpace(value)
+		case "Mems_allowed_list":
+			numa = strings.TrimSpace(value)
+		}
+	}
+	return cpus, numa
+}

@@ -106,6 +106,7 @@ func (j *joined) hello() *clusterpb.Hello {
 	if j.o.Interface != "" {
 		h.Interface = j.o.Interface
 	}
+	h.Cpus, h.Numa = placement()
 	return h
 }
 

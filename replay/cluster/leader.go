@@ -43,8 +43,9 @@ type Leader struct {
 
 	mu      sync.Mutex
 	members map[int]*member // by rank
-	refused []string        // why tasks were refused
+	refused []error         // tasks of the job that were
 	changed chan struct{}   // closed, and made anew, when members or refused change
+	usedMPI bool            // by a run on tasks that stay
 }
 
 // Listen makes a leader.
@@ -122,9 +123,11 @@ func (l *Leader) admit(m *member) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := m.hello
+	// Who does not know the token is a stranger, whose visit is no matter of the job.
+	known := subtle.ConstantTimeCompare([]byte(h.Token), []byte(l.opts.Token)) == 1
 	err := func() error {
 		switch {
-		case subtle.ConstantTimeCompare([]byte(h.Token), []byte(l.opts.Token)) != 1:
+		case !known:
 			return fmt.Errorf("%w: rank %d on %s does not know the job's token", ErrRefused, h.Rank, m.host())
 		case h.Protocol != protocol || h.Version != l.opts.Version:
 			return fmt.Errorf("%w: rank %d on %s runs mixdown %s, the leader %s: all hosts need the same", ErrRefused, h.Rank, m.host(), h.Version, l.opts.Version)
@@ -139,10 +142,11 @@ func (l *Leader) admit(m *member) error {
 		}
 		return nil
 	}()
-	if err != nil {
-		l.refused = append(l.refused, err.Error())
-	} else {
+	switch {
+	case err == nil:
 		l.members[int(h.Rank)] = m
+	case known:
+		l.refused = append(l.refused, err)
 	}
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -178,10 +182,14 @@ func (l *Leader) gather(ctx context.Context, n int, ended func() error) ([]*memb
 	defer look.Stop()
 	for {
 		l.mu.Lock()
-		list, changed, err := l.fit(n), l.changed, l.misfit(n)
+		changed, err := l.changed, l.misfit(n)
+		list := l.fit(n)
 		l.mu.Unlock()
-		if err != nil || list != nil {
-			return list, err
+		if err != nil {
+			return nil, err
+		}
+		if list != nil {
+			return list, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -210,13 +218,14 @@ func (l *Leader) fit(n int) []*member {
 			return nil
 		}
 	}
+	l.refused = nil
 	return list
 }
 
 // misfit says why the members can't be those of n workers, whoever else comes.
 func (l *Leader) misfit(n int) error {
 	if len(l.refused) > 0 {
-		return errors.New(l.refused[0])
+		return l.refused[0]
 	}
 	for _, m := range l.members {
 		if int(m.hello.Size) != n {
@@ -251,7 +260,7 @@ func hostsOf(members []*member) []launch.Host {
 		i := slices.IndexFunc(list, func(h launch.Host) bool { return h.Name == name })
 		if i < 0 {
 			offset, bound := m.offset()
-			list = append(list, launch.Host{Name: name, Address: m.hello.Address, Interface: m.hello.Interface, ClockOffset: offset, ClockBound: bound, RoundTrip: m.roundTrip()})
+			list = append(list, launch.Host{Name: name, Address: m.hello.Address, Interface: m.hello.Interface, CPUs: m.hello.Cpus, NUMA: m.hello.Numa, ClockOffset: offset, ClockBound: bound, RoundTrip: m.roundTrip()})
 			i = len(list) - 1
 		}
 		list[i].Workers = append(list[i].Workers, rank)

@@ -59,6 +59,9 @@ type Host struct {
 	// Address is where its connection to the leader begins, Interface the network
 	// interface of that: "" for the leader's own host.
 	Address, Interface string
+	// CPUs are those that its first worker may run on, NUMA the nodes of its memory, as
+	// Linux lists them; "" when not known.
+	CPUs, NUMA string
 	// ClockOffset is what its CLOCK_MONOTONIC is ahead of the leader's, ClockBound how
 	// far off that may be, RoundTrip the shortest time to it and back.
 	ClockOffset, ClockBound, RoundTrip time.Duration

@@ -382,6 +382,8 @@ type Hello struct {
 	Pid           int64                  `protobuf:"varint,11,opt,name=pid,proto3" json:"pid,omitempty"`           // of the member
 	Engine        string                 `protobuf:"bytes,12,opt,name=engine,proto3" json:"engine,omitempty"`      // what started it, as "slurm"
 	Version       string                 `protobuf:"bytes,13,opt,name=version,proto3" json:"version,omitempty"`    // of mixdown
+	Cpus          string                 `protobuf:"bytes,14,opt,name=cpus,proto3" json:"cpus,omitempty"`          // that it may run on, as "0-7"
+	Numa          string                 `protobuf:"bytes,15,opt,name=numa,proto3" json:"numa,omitempty"`          // nodes whose memory it may use
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -503,6 +505,20 @@ func (x *Hello) GetEngine() string {
 func (x *Hello) GetVersion() string {
 	if x != nil {
 		return x.Version
+	}
+	return ""
+}
+
+func (x *Hello) GetCpus() string {
+	if x != nil {
+		return x.Cpus
+	}
+	return ""
+}
+
+func (x *Hello) GetNuma() string {
+	if x != nil {
+		return x.Numa
 	}
 	return ""
 }
@@ -1288,7 +1304,7 @@ const file_cluster_proto_rawDesc = "" +
 	"rendezvous\x12+\n" +
 	"\x04stop\x18\a \x01(\v2\x15.mixdown.cluster.StopH\x00R\x04stop\x127\n" +
 	"\bfarewell\x18\b \x01(\v2\x19.mixdown.cluster.FarewellH\x00R\bfarewellB\x06\n" +
-	"\x04kind\"\xc3\x02\n" +
+	"\x04kind\"\xeb\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
@@ -1305,7 +1321,9 @@ const file_cluster_proto_rawDesc = "" +
 	" \x01(\tR\x04boot\x12\x10\n" +
 	"\x03pid\x18\v \x01(\x03R\x03pid\x12\x16\n" +
 	"\x06engine\x18\f \x01(\tR\x06engine\x12\x18\n" +
-	"\aversion\x18\r \x01(\tR\aversion\"\t\n" +
+	"\aversion\x18\r \x01(\tR\aversion\x12\x12\n" +
+	"\x04cpus\x18\x0e \x01(\tR\x04cpus\x12\x12\n" +
+	"\x04numa\x18\x0f \x01(\tR\x04numa\"\t\n" +
 	"\aWelcome\"!\n" +
 	"\aRefusal\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x16\n" +
