@@ -33,6 +33,9 @@ func (s starter) Start(ctx context.Context, job launch.Job) (launch.Crew, error)
 		ended = c.tasks.fault
 	}
 	members, err := s.leader.gather(ctx, job.Workers, ended)
+	if err == nil {
+		err = settled(ctx, members)
+	}
 	if err == nil && s.engine == nil {
 		err = s.leader.fitsMPI(job.Launcher, members[0].hello.Engine)
 	}
@@ -45,6 +48,23 @@ func (s starter) Start(ctx context.Context, job launch.Job) (launch.Crew, error)
 		return nil, err
 	}
 	return c, nil
+}
+
+// settled waits until the clocks of all members are known well enough.
+func settled(ctx context.Context, members []*member) error {
+	const answers = 8
+	for _, m := range members {
+		for m.answers() < answers {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-m.gone:
+				return fmt.Errorf("rank %d on %s is lost: %w", m.hello.Rank, m.host(), m.lostBecause())
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	return nil
 }
 
 // fitsMPI says whether tasks that stay, started by an engine, can run workers of an MPI

@@ -139,7 +139,7 @@ func (j *joined) serve() (int, error) {
 		}
 		switch kind := order.Kind.(type) {
 		case *clusterpb.Order_Refusal:
-			return 0, errors.New(kind.Refusal.Reason)
+			return 0, fmt.Errorf("%w: %s", ErrRefused, strings.TrimPrefix(kind.Refusal.Reason, ErrRefused.Error()+": "))
 		case *clusterpb.Order_Ping:
 			pong := &clusterpb.Pong{Id: kind.Ping.Id, NowNs: launch.Now()}
 			if err := j.wire.send(&clusterpb.Word{Kind: &clusterpb.Word_Pong{Pong: pong}}); err != nil {

@@ -93,6 +93,13 @@ func (m *member) offset() (offset, bound time.Duration) {
 	return offset, bound
 }
 
+// answers is how many questions about its clock it has answered, up to what counts.
+func (m *member) answers() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.clock.last)
+}
+
 func (m *member) roundTrip() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,7 +20,7 @@ var ErrCannotResume = errors.New("cannot resume")
 // turns, so that the comparison stays one of iterations measured side by side; the
 // data check is made again.
 func (w Worker) resume(ctx context.Context, exp *planpb.Experiment, opts Options) (*Results, error) {
-	k, err := findKept(opts.Resume, exp)
+	k, err := findKept(opts.Resume, exp, opts.Starter == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (p *PlanResult) prepend(k KeptPlan, n int) {
 
 // findKept looks below dir for the run of the experiment that came furthest. When
 // there is none it says why the last one does not fit.
-func findKept(dir string, exp *planpb.Experiment) (*Kept, error) {
+func findKept(dir string, exp *planpb.Experiment, here bool) (*Kept, error) {
 	found, err := filepath.Glob(filepath.Join(dir, "run-*"))
 	if err != nil || len(found) == 0 {
 		return nil, fmt.Errorf("%w: no run is kept in %s", ErrCannotResume, dir)
@@ -71,7 +71,7 @@ func findKept(dir string, exp *planpb.Experiment) (*Kept, error) {
 	for _, run := range found {
 		k, err := ReadKept(run)
 		if err == nil {
-			err = k.fits(exp)
+			err = k.fits(exp, here)
 		}
 		if err != nil {
 			why = fmt.Errorf("%s: %w", run, err)
@@ -85,14 +85,14 @@ func findKept(dir string, exp *planpb.Experiment) (*Kept, error) {
 	return best, nil
 }
 
-// fits says why the run is not of this experiment on this machine. The number of
-// iterations may differ.
-func (k *Kept) fits(exp *planpb.Experiment) error {
+// fits says why the run is not of this experiment, and of this machine when all workers
+// are to be here. The number of iterations may differ.
+func (k *Kept) fits(exp *planpb.Experiment, here bool) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return err
 	}
-	if k.Host != "" && k.Host != host {
+	if here && k.Host != "" && k.Host != host {
 		return fmt.Errorf("it ran on host %s, this is %s", k.Host, host)
 	}
 	a, b := proto.Clone(k.Experiment.Settings).(*planpb.Settings), proto.Clone(exp.Settings).(*planpb.Settings)

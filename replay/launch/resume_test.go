@@ -41,15 +41,15 @@ func TestResume(t *testing.T) {
 
 	other := proto.CloneOf(exp)
 	other.Plans[0].Workload.Programs[1].Tasks[0].GetCommunication().InCount++
-	if _, err := findKept(dir, other); !errors.Is(err, ErrCannotResume) || !strings.Contains(err.Error(), `plan 0, "endless", is not the same`) {
+	if _, err := findKept(dir, other, true); !errors.Is(err, ErrCannotResume) || !strings.Contains(err.Error(), `plan 0, "endless", is not the same`) {
 		t.Errorf("another plan: %v", err)
 	}
 	other = proto.CloneOf(exp)
 	other.Settings.Warmup = 9
-	if _, err := findKept(dir, other); !errors.Is(err, ErrCannotResume) || !strings.Contains(err.Error(), "other settings") {
+	if _, err := findKept(dir, other, true); !errors.Is(err, ErrCannotResume) || !strings.Contains(err.Error(), "other settings") {
 		t.Errorf("other settings: %v", err)
 	}
-	if _, err := findKept(t.TempDir(), exp); !errors.Is(err, ErrCannotResume) {
+	if _, err := findKept(t.TempDir(), exp, true); !errors.Is(err, ErrCannotResume) {
 		t.Errorf("nothing kept: %v", err)
 	}
 }

@@ -17,6 +17,7 @@ const (
 	inside                  // the library works on it
 	after                   // it has ended
 	unknown                 // the control file does not show its stream
+	lost                    // nothing is known of its host any more
 )
 
 // maxNamed bounds how many ranks a line names.
@@ -26,7 +27,7 @@ const maxNamed = 8
 // status is s, is in, judged from where all others are.
 func (r *running) waitsFor(i int, s Status, c *planpb.Communication, statuses []Status) string {
 	w := r.exp.Plans[s.Plan].Workload
-	var missing, ended []string
+	var missing, ended, gone []string
 	seen := 0
 	for _, part := range parts(w, i, c) {
 		seen++
@@ -36,9 +37,15 @@ func (r *running) waitsFor(i int, s Status, c *planpb.Communication, statuses []
 			missing = append(missing, name)
 		case after:
 			ended = append(ended, name)
+		case lost:
+			gone = append(gone, name)
 		}
 	}
 	switch {
+	case len(gone) == 1:
+		return ", waiting for " + ranks(gone) + ", which is lost"
+	case len(gone) > 1:
+		return ", waiting for " + ranks(gone) + ", which are lost"
 	case len(missing) > 0:
 		return ", waiting for " + ranks(missing)
 	case len(ended) > 0:
@@ -99,6 +106,8 @@ func belong(a, b *planpb.Communication, rankOfA, rankOfB int32) bool {
 // worker with status s is in.
 func (r *running) presence(p place, s, other Status) presence {
 	switch {
+	case r.crew.Lost(p.worker) != nil:
+		return lost
 	case other.State < Verifying:
 		return before
 	case other.State == Finished:

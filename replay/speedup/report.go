@@ -15,15 +15,17 @@ const SchemaVersion = 1
 
 // Report is the result of "mixdown replay".
 type Report struct {
-	SchemaVersion int            `json:"schema_version"`
-	Device        string         `json:"device"` // "host": buffers in host memory; "cuda": on GPUs
-	DeviceName    string         `json:"device_name,omitempty"`
-	WorldSize     int            `json:"world_size"`
-	Workers       int            `json:"workers"`
-	Step          string         `json:"step"`
-	Operations    int            `json:"operations"` // communications of one step, each rank's counted
-	Estimated     int            `json:"operations_estimated"`
-	Backends      []Backend      `json:"backends"`
+	SchemaVersion int       `json:"schema_version"`
+	Device        string    `json:"device"` // "host": buffers in host memory; "cuda": on GPUs
+	DeviceName    string    `json:"device_name,omitempty"`
+	WorldSize     int       `json:"world_size"`
+	Workers       int       `json:"workers"`
+	Step          string    `json:"step"`
+	Operations    int       `json:"operations"` // communications of one step, each rank's counted
+	Estimated     int       `json:"operations_estimated"`
+	Backends      []Backend `json:"backends"`
+	// Hosts are those of a replay on several, absent for one on this host alone.
+	Hosts         []Host         `json:"hosts,omitempty"`
 	Substitutions []Substitution `json:"substitutions"`
 	Baseline      Baseline       `json:"baseline"`
 	Variants      []Variant      `json:"variants"`
@@ -36,6 +38,34 @@ type Report struct {
 type Backend struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
+}
+
+// Host took part in a replay on several.
+type Host struct {
+	Name      string `json:"name"` // with its address
+	Ranks     []int  `json:"ranks"`
+	Interface string `json:"interface,omitempty"` // by which it reaches the others
+	CPUs      string `json:"cpus,omitempty"`      // that its ranks may run on, as Linux lists them
+	NUMA      string `json:"numa,omitempty"`      // nodes of their memory
+	// ClockBound is how far its idea of a common start may be off, RoundTrip the
+	// shortest time to it and back, ns.
+	ClockBound int64 `json:"clock_bound_ns"`
+	RoundTrip  int64 `json:"round_trip_ns"`
+}
+
+// String is a line on the host.
+func (h Host) String() string {
+	text := fmt.Sprintf("on %s: ranks %s", report.Printable(h.Name), report.Ranges(h.Ranks))
+	if h.Interface != "" {
+		text += ", by " + report.Printable(h.Interface)
+	}
+	if h.CPUs != "" {
+		text += ", CPUs " + report.Printable(h.CPUs)
+	}
+	if h.NUMA != "" {
+		text += ", memory of nodes " + report.Printable(h.NUMA)
+	}
+	return fmt.Sprintf("%s; %s to it and back, clock within %s", text, report.Duration(h.RoundTrip), report.Duration(h.ClockBound))
 }
 
 // Substitution names a backend of the trace and what ran in its place.
@@ -146,6 +176,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	b.WriteString("\n")
 	for _, x := range r.Backends {
 		fmt.Fprintf(&b, "  %s: %s\n", x.Name, report.Printable(x.Version))
+	}
+	for _, h := range r.Hosts {
+		fmt.Fprintf(&b, "  %s\n", h)
 	}
 	for _, s := range r.Substitutions {
 		fmt.Fprintf(&b, "  the traced %s is replaced by %s\n", s.Traced, s.Replayed)

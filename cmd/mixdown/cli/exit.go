@@ -15,6 +15,7 @@ import (
 	"mixdown/ingest/kineto"
 	"mixdown/ingest/source"
 	"mixdown/replay/fold"
+	"mixdown/replay/cluster"
 	"mixdown/replay/launch"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
@@ -81,6 +82,11 @@ var codes = []struct {
 	{gate.ErrNotRecord, Unreadable},
 	{output.ErrFormat, Usage},
 	{output.ErrCheck, Usage},
+	{cluster.ErrNoEngine, Usage},
+	{cluster.ErrEnvironment, Usage},
+	{cluster.ErrRefused, Usage},
+	{cluster.ErrEngine, ReplayFailed},
+	{cluster.ErrLeader, ReplayFailed},
 	{launch.ErrCannotResume, Inconclusive},
 	{launch.ErrFailed, ReplayFailed},
 	{launch.ErrUnavailable, ReplayFailed},
@@ -116,11 +122,15 @@ var codes = []struct {
 	{dataset.ErrEmpty, Unreadable},
 }
 
-// CodeOf is the exit code for an error; errors that no rule knows come from
-// reading files.
+// CodeOf is the exit code for an error: its own, if it has one, or by what went wrong;
+// errors that no rule knows come from reading files.
 func CodeOf(err error) ExitCode {
 	if err == nil {
 		return Done
+	}
+	var outcome interface{ ExitCode() ExitCode }
+	if errors.As(err, &outcome) {
+		return outcome.ExitCode()
 	}
 	for _, c := range codes {
 		if errors.Is(err, c.err) {

@@ -23,6 +23,7 @@ type experiment struct {
 	opts     *Options
 	job      *input.Job // the traces, for the page
 	worker   launch.Worker
+	starter  launch.Starter // nil for workers of this host
 	device   planpb.Device
 	workload *planpb.Workload
 	baseline *planpb.Plan
@@ -168,7 +169,7 @@ func (e *experiment) start(ctx context.Context, variants []*planpb.Plan, nth, of
 	progress := e.opts.Streams.NewProgress("replaying")
 	defer progress.Done()
 	options := launch.Options{
-		Dir: e.opts.Keep, Timeout: e.opts.Timeout, Resume: e.opts.Resume,
+		Dir: e.opts.Keep, Timeout: e.opts.Timeout, Resume: e.opts.Resume, Starter: e.starter,
 		Progress: func(p launch.Progress) {
 			detail := p.State.String()
 			if of > 1 {
@@ -206,6 +207,9 @@ func (e *experiment) collect(results *launch.Results, variants []*planpb.Plan) {
 	if results.Sharing > 1 && len(e.report.Baseline.Iterations) == 0 {
 		e.report.Warn("shared-gpu", fmt.Sprintf("%d ranks share one GPU: they wait for each other's computation", results.Sharing))
 	}
+	if e.report.Hosts == nil {
+		e.report.Hosts = hosts(results.Hosts, e.workload)
+	}
 	for _, b := range results.Backends {
 		if !slices.ContainsFunc(e.report.Backends, func(have speedup.Backend) bool { return have.Name == b.Name }) {
 			e.report.Backends = append(e.report.Backends, speedup.Backend{Name: b.Name, Version: b.Version})
@@ -236,6 +240,19 @@ func (e *experiment) collect(results *launch.Results, variants []*planpb.Plan) {
 		}
 		e.report.Variants = append(e.report.Variants, variant)
 	}
+}
+
+// hosts are those of a run on several, with their ranks.
+func hosts(list []launch.Host, w *planpb.Workload) []speedup.Host {
+	var all []speedup.Host
+	for _, h := range list {
+		host := speedup.Host{Name: h.Name, Interface: h.Interface, CPUs: h.CPUs, NUMA: h.NUMA, ClockBound: h.ClockBound.Nanoseconds(), RoundTrip: h.RoundTrip.Nanoseconds()}
+		for _, worker := range h.Workers {
+			host.Ranks = append(host.Ranks, int(w.Programs[worker].Rank))
+		}
+		all = append(all, host)
+	}
+	return all
 }
 
 // wrong is the first difference that the data check found.

@@ -12,6 +12,7 @@ import (
 
 	"mixdown/analyze/export"
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/launching"
 	"mixdown/cmd/mixdown/planning"
 	"mixdown/replay/launch"
 )
@@ -20,6 +21,7 @@ import (
 type Options struct {
 	Streams *cli.Streams
 	Plans   planning.Options
+	Launch  launching.Options
 	Format  string
 	HTML    string // a file, "" for none
 
@@ -72,6 +74,7 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 		},
 	}
 	opts.Plans.AddFlags(cmd)
+	opts.Launch.AddFlags(cmd)
 	cli.FormatFlag(cmd, &opts.Format)
 	f := cmd.Flags()
 	f.StringVar(&opts.HTML, "html", "", "write a page for people to `FILE`: the speedups beside the analysis of the traces; see mixdown help report")
@@ -89,15 +92,22 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 	return cmd
 }
 
-// Run replays the input and writes the result.
-func Run(ctx context.Context, opts *Options) error {
+// Run replays the input and writes the result. In a job of several tasks all but one
+// only take part.
+func Run(ctx context.Context, opts *Options) (err error) {
 	if err := opts.check(); err != nil {
 		return err
 	}
+	job, err := opts.Launch.Begin(ctx, opts.Streams)
+	if err != nil || job.Joined {
+		return err
+	}
+	defer func() { job.End(err) }()
 	e, err := opts.prepare(ctx)
 	if err != nil {
 		return err
 	}
+	e.starter = job.Starter
 	if err := e.run(ctx); err != nil {
 		return err
 	}

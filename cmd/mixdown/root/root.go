@@ -24,6 +24,7 @@ import (
 	"mixdown/cmd/mixdown/importing"
 	"mixdown/cmd/mixdown/ingest"
 	"mixdown/cmd/mixdown/inspect"
+	"mixdown/cmd/mixdown/join"
 	"mixdown/cmd/mixdown/plan"
 	"mixdown/cmd/mixdown/replay"
 	"mixdown/cmd/mixdown/report"
@@ -62,7 +63,7 @@ A first look:
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %v (see %q)", cli.ErrUsage, err, c.CommandPath()+" --help")
 	})
-	cmd.AddCommand(analyze.NewCmd(streams, nil), diff.NewCmd(streams, nil), gate.NewCmd(streams, nil), inspect.NewCmd(streams, nil), ingest.NewCmd(streams, nil), plan.NewCmd(streams, nil), check.NewCmd(streams, nil), replay.NewCmd(streams, nil), report.NewCmd(streams, nil), simulate.NewCmd(streams, nil), schedule.NewCmd(streams, nil), tune.NewCmd(streams, nil), importing.NewCmd(streams, nil), export.NewCmd(streams, nil), backends.NewCmd(streams, nil), version.NewCmd(streams))
+	cmd.AddCommand(analyze.NewCmd(streams, nil), diff.NewCmd(streams, nil), gate.NewCmd(streams, nil), inspect.NewCmd(streams, nil), ingest.NewCmd(streams, nil), plan.NewCmd(streams, nil), check.NewCmd(streams, nil), replay.NewCmd(streams, nil), report.NewCmd(streams, nil), simulate.NewCmd(streams, nil), schedule.NewCmd(streams, nil), tune.NewCmd(streams, nil), importing.NewCmd(streams, nil), export.NewCmd(streams, nil), backends.NewCmd(streams, nil), join.NewCmd(streams, nil), version.NewCmd(streams))
 	help.AddTopics(cmd, streams)
 	return cmd
 }
