@@ -18,7 +18,8 @@ var update = flag.Bool("update", false, "rewrite the expected output in the scri
 // is the program.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"mixdown": func() { os.Exit(root.Main(os.Args[1:])) },
+		"mixdown":  func() { os.Exit(root.Main(os.Args[1:])) },
+		"longwire": longWire,
 	})
 }
 
@@ -59,13 +60,15 @@ func TestScripts(t *testing.T) {
 			case "emulated":
 				_, err := os.Stat(filepath.Join(filepath.Dir(worker), "testing", "emulated", "libcuda.so.1"))
 				return err == nil, nil
+			case "hosts":
+				return canMakeHosts(), nil
 			case "gpu":
 				return exec.Command(worker, "--probe-device", "cuda").Run() == nil, nil
 			}
 			return false, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"json": jsonCommand, "exitcode": exitCode, "killworker": killWorker, "noworkers": noWorkers,
+			"json": jsonCommand, "exitcode": exitCode, "killworker": killWorker, "noworkers": noWorkers, "hosts": makeHosts,
 		},
 	})
 }

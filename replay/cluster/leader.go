@@ -46,6 +46,9 @@ type Leader struct {
 	refused []error         // tasks of the job that were
 	changed chan struct{}   // closed, and made anew, when members or refused change
 	usedMPI bool            // by a run on tasks that stay
+	size    int             // of the job, as its members say; 0 before the first
+	came    map[int]bool    // the ranks that ever joined
+	over    *int            // the outcome of the job, once it is over
 }
 
 // Listen makes a leader.
@@ -60,7 +63,7 @@ func Listen(o LeaderOptions) (*Leader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the job's tasks: %w", err)
 	}
-	l := &Leader{opts: o, listener: listener, members: map[int]*member{}, changed: make(chan struct{})}
+	l := &Leader{opts: o, listener: listener, members: map[int]*member{}, came: map[int]bool{}, changed: make(chan struct{})}
 	go l.accept()
 	return l, nil
 }
@@ -68,10 +71,27 @@ func Listen(o LeaderOptions) (*Leader, error) {
 // Port is where it listens.
 func (l *Leader) Port() int { return l.listener.Addr().(*net.TCPAddr).Port }
 
-// Close tells all members to exit with a code, and stops listening.
+// lateComers is how long a closing leader waits for tasks that have not joined yet.
+const lateComers = 5 * time.Second
+
+// Close tells all members to exit with a code, those too that are about to join, and
+// stops listening.
 func (l *Leader) Close(code int) {
+	l.mu.Lock()
+	l.over = &code
+	l.mu.Unlock()
 	l.dismiss(code)
+	for deadline := time.Now().Add(lateComers); time.Now().Before(deadline) && !l.allCame(); {
+		time.Sleep(10 * time.Millisecond)
+	}
 	l.listener.Close()
+}
+
+// allCame says whether every task of the job has joined once.
+func (l *Leader) allCame() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.came) >= l.size
 }
 
 // dismiss sends all members home.
@@ -115,6 +135,13 @@ func (l *Leader) welcome(w *wire) {
 		m.leave(err)
 		return
 	}
+	l.mu.Lock()
+	over := l.over
+	l.mu.Unlock()
+	if over != nil {
+		l.dismiss(*over)
+		return
+	}
 	go m.question()
 	l.listen(m)
 }
@@ -145,6 +172,8 @@ func (l *Leader) admit(m *member) error {
 	switch {
 	case err == nil:
 		l.members[int(h.Rank)] = m
+		l.size = int(h.Size)
+		l.came[int(h.Rank)] = true
 	case known:
 		l.refused = append(l.refused, err)
 	}
