@@ -31,6 +31,7 @@ var topics = []struct{ name, short string }{
 	{"schedules", "The pipeline schedules and their keys"},
 	{"what-ifs", "What simulate --what-if can suppose: formulas, sources, costs"},
 	{"tuning", "Tables of measurements: how they are made, compared, imported, exported"},
+	{"hosts", "Replays on several hosts: Slurm, mpirun, torchrun, Kubernetes"},
 	{"diagnostics", "What the diagnostics mean and what to do about them"},
 }
 
