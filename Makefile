@@ -52,6 +52,7 @@ bench: build
 	$(GO) run ./bench/job -mixdown $(BIN)/mixdown
 	$(GO) run ./bench/planning
 	$(GO) run ./bench/cost -bin $(BIN)
+	$(GO) run ./bench/symmetry
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
 
 # What other people's readers make of datasets and exports; a part of make test.

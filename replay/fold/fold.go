@@ -52,25 +52,54 @@ func Fold(w *planpb.Workload, ranks int) (*Folded, error) {
 	if least > ranks {
 		return nil, fmt.Errorf("%w: %d of %d ranks do something that no other does, so %d is the least (--ranks %d was asked for)", ErrCannotFold, least, len(w.Programs), least, ranks)
 	}
-	kept := choose(w, all, classes, ranks)
-	f := &Folded{whole: w, From: len(w.Programs), Workload: &planpb.Workload{WorldSize: w.WorldSize, Step: w.Step, TraceStepNs: w.TraceStepNs, ClocksDiffer: w.ClocksDiffer, Dependencies: w.Dependencies}}
-	keptRank := map[int32]bool{}
-	var programs []int
+	chosen := choose(w, all, classes, ranks)
+	var kept []int32
 	for n, u := range all {
-		if kept[n] {
-			programs = append(programs, u.programs...)
+		if chosen[n] {
+			for _, i := range u.programs {
+				kept = append(kept, w.Programs[i].Rank)
+			}
 		}
 	}
-	slices.SortFunc(programs, func(a, b int) int { return cmp.Compare(w.Programs[a].Rank, w.Programs[b].Rank) })
-	for _, i := range programs {
-		f.Workload.Programs = append(f.Workload.Programs, w.Programs[i])
-		keptRank[w.Programs[i].Rank] = true
+	f, err := Keep(w, kept)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range classes {
+		f.Classes = append(f.Classes, describe(w, all, c, chosen))
+	}
+	slices.SortStableFunc(f.Classes, func(a, b Class) int { return cmp.Compare(b.Ranks, a.Ranks) })
+	return f, nil
+}
+
+// Keep keeps the ranks given, such as Fold chose them for another plan of the same
+// job. It does not tell classes.
+func Keep(w *planpb.Workload, kept []int32) (*Folded, error) {
+	f := &Folded{whole: w, From: len(w.Programs), Workload: &planpb.Workload{
+		WorldSize: w.WorldSize, Step: w.Step, TraceStepNs: w.TraceStepNs, ClocksDiffer: w.ClocksDiffer, Dependencies: w.Dependencies,
+	}}
+	keeps := map[int32]bool{}
+	for _, r := range kept {
+		keeps[r] = true
+	}
+	for _, p := range w.Programs {
+		if !keeps[p.Rank] {
+			continue
+		}
+		f.Workload.Programs = append(f.Workload.Programs, p)
+		for _, t := range p.Tasks {
+			for _, tr := range t.GetCommunication().GetTransfers() {
+				if !keeps[tr.Peer] {
+					return nil, fmt.Errorf("%w: rank %d exchanges messages with rank %d, which is not kept", ErrCannotFold, p.Rank, tr.Peer)
+				}
+			}
+		}
 	}
 	for _, g := range w.Groups {
 		small := &planpb.Group{Name: g.Name, Description: g.Description}
 		var places []int
 		for at, r := range g.Ranks {
-			if keptRank[r] {
+			if keeps[r] {
 				small.Ranks = append(small.Ranks, r)
 				places = append(places, at)
 			}
@@ -79,12 +108,17 @@ func Fold(w *planpb.Workload, ranks int) (*Folded, error) {
 		f.sizes = append(f.sizes, len(g.Ranks))
 		f.Workload.Groups = append(f.Workload.Groups, small)
 	}
-	for _, c := range classes {
-		f.Classes = append(f.Classes, describe(w, all, c, kept))
-	}
 	f.measure()
-	slices.SortStableFunc(f.Classes, func(a, b Class) int { return cmp.Compare(b.Ranks, a.Ranks) })
 	return f, nil
+}
+
+// Kept are the global ranks that are kept.
+func (f *Folded) Kept() []int32 {
+	var list []int32
+	for _, p := range f.Workload.Programs {
+		list = append(list, p.Rank)
+	}
+	return list
 }
 
 func describe(w *planpb.Workload, all []unit, class []int, kept map[int]bool) Class {
@@ -243,9 +277,4 @@ func (f *Folded) measure() {
 	for k, s := range lost {
 		f.traced[k] = sim.TransferTime(s.start, s.end, f.whole.ClocksDiffer)
 	}
-}
-
-// Note says in words what was kept.
-func (f *Folded) Note() string {
-	return fmt.Sprintf("folded %d -> %d ranks: %d classes of ranks that do the same, groups keep their full size in the costs", f.From, len(f.Workload.Programs), len(f.Classes))
 }

@@ -231,3 +231,50 @@ func TestShrink(t *testing.T) {
 		}
 	}
 }
+
+// TestShrinkDropsEmptyGroups: of two pairs one is kept, and is group 0 then.
+func TestShrinkDropsEmptyGroups(t *testing.T) {
+	w := &planpb.Workload{WorldSize: 4, Groups: []*planpb.Group{{Ranks: []int32{0, 1}}, {Ranks: []int32{2, 3}}}}
+	for r := range int32(4) {
+		op := collective(r/2, 0, planpb.Op_OP_ALL_REDUCE, 3, 3)
+		op.Id = 1
+		w.Programs = append(w.Programs, &planpb.Program{Rank: r, Streams: []*planpb.Stream{{}}, Tasks: []*planpb.Task{span(int64(r) * 10), op}})
+	}
+	f, err := Fold(w, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(f.Kept(), []int32{2, 3}) { // the slowest, and the one that shares its group
+		t.Fatalf("kept %v", f.Kept())
+	}
+	small, count := f.Shrink(byRanks)
+	if len(small.Groups) != 1 || small.Programs[0].Tasks[1].GetCommunication().GetGroup() != 0 || count != (Shrunk{}) {
+		t.Errorf("%v, %+v", small.Groups, count)
+	}
+}
+
+// TestKeepWholeUnits: whom a kept rank talks to must be kept.
+func TestKeepWholeUnits(t *testing.T) {
+	if _, err := Keep(grid(2, 3), []int32{0, 1}); !errors.Is(err, ErrCannotFold) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestTracedTimeOfAllMembers: what an operation took is told by all its members: the
+// kept one came first and waited, the last came at 900 and all left at 1000.
+func TestTracedTimeOfAllMembers(t *testing.T) {
+	w := &planpb.Workload{WorldSize: 2, Groups: []*planpb.Group{{Ranks: []int32{0, 1}}}}
+	for r, ts := range []int64{100, 900} {
+		op := collective(0, 0, planpb.Op_OP_ALL_REDUCE, 3, 3)
+		op.Id, op.Origin = 1, &planpb.Origin{Rank: int32(r), Ts: ts, Dur: 1000 - ts}
+		w.Programs = append(w.Programs, &planpb.Program{Rank: int32(r), Streams: []*planpb.Stream{{}}, Tasks: []*planpb.Task{span(500), op}})
+	}
+	f, err := Keep(w, []int32{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := sim.PlayWorkload(f.Workload, f.Cost(sim.TracedCosts(w)))
+	if err != nil || run.Step != 600 {
+		t.Errorf("%v, %v, want 500 of work and 100 of transfer", run, err)
+	}
+}

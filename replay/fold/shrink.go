@@ -45,7 +45,28 @@ func (f *Folded) Shrink(cost sim.CommunicationCost) (*planpb.Workload, Shrunk) {
 			resize(c, program.Rank, ranks, f.sizes[c.Group], f.places[c.Group])
 		}
 	}
+	dropEmpty(w)
 	return w, count
+}
+
+// dropEmpty drops the groups of which nobody was kept.
+func dropEmpty(w *planpb.Workload) {
+	number := make([]int32, len(w.Groups))
+	var groups []*planpb.Group
+	for g, group := range w.Groups {
+		number[g] = int32(len(groups))
+		if len(group.Ranks) > 0 {
+			groups = append(groups, group)
+		}
+	}
+	w.Groups = groups
+	for _, program := range w.Programs {
+		for _, t := range program.Tasks {
+			if c := t.GetCommunication(); c != nil {
+				c.Group = number[c.Group]
+			}
+		}
+	}
 }
 
 // kindOf is the kind of a span beside the others of a program.

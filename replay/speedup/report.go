@@ -27,6 +27,7 @@ type Report struct {
 	// Hosts are those of a replay on several, absent for one on this host alone.
 	Hosts         []Host         `json:"hosts,omitempty"`
 	Substitutions []Substitution `json:"substitutions"`
+	Folded        *Folded        `json:"folded"` // null: all ranks ran
 	Baseline      Baseline       `json:"baseline"`
 	Variants      []Variant      `json:"variants"`
 	// Traced is what the traced step could gain at most, where the trace ran.
@@ -72,6 +73,14 @@ func (h Host) String() string {
 type Substitution struct {
 	Traced   string `json:"traced"`
 	Replayed string `json:"replayed"`
+}
+
+// Folded says that some ranks ran for all.
+type Folded struct {
+	From    int     `json:"ranks"` // of the job's programs
+	Kept    []int32 `json:"kept"`  // global ranks that ran
+	Resized int     `json:"resized_operations"`
+	Alone   int     `json:"operations_as_time"` // of groups of which one rank ran
 }
 
 // Baseline is the traced plan as it was replayed.
@@ -182,6 +191,10 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	for _, s := range r.Substitutions {
 		fmt.Fprintf(&b, "  the traced %s is replaced by %s\n", s.Traced, s.Replayed)
+	}
+	if f := r.Folded; f != nil {
+		fmt.Fprintf(&b, "  folded %d -> %d ranks: of ranks that do the same some ran, in smaller groups (%d operations); %d operations of groups with one of them ran as time\n",
+			f.From, len(f.Kept), f.Resized, f.Alone)
 	}
 	if r.Estimated > 0 {
 		fmt.Fprintf(&b, "  %d communications have estimated splits\n", r.Estimated)

@@ -336,14 +336,14 @@ func (c *Costs) model(keys []seriesKey, q Query, e Estimate) (Estimate, bool) {
 		}
 		sizes = append(sizes, k.ranks)
 		for _, s := range c.series[k] {
-			points = append(points, point{steps(k.ranks), float64(s.bytes) * wire(q.Op, k.ranks), float64(s.time)})
+			points = append(points, point{steps(k.ranks), float64(s.bytes) * Wire(q.Op, k.ranks), float64(s.time)})
 		}
 	}
 	f, ok := fit(points)
 	if !ok {
 		return e, false
 	}
-	e.Time, e.How, e.Fit = int64(math.Round(f.Alpha*steps(q.Ranks)+f.Beta*float64(q.Bytes)*wire(q.Op, q.Ranks))), Modelled, &f
+	e.Time, e.How, e.Fit = int64(math.Round(f.Alpha*steps(q.Ranks)+f.Beta*float64(q.Bytes)*Wire(q.Op, q.Ranks))), Modelled, &f
 	slices.Sort(sizes)
 	e.warn("groups of %d were not measured: modelled from groups of %v, which the model meets within %.0f %%", q.Ranks, slices.Compact(sizes), 100*f.Residual)
 	return e, e.Time > 0

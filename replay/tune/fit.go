@@ -56,9 +56,9 @@ func fit(points []point) (Fit, bool) {
 // logarithm of the group's size.
 func steps(ranks int) float64 { return math.Max(1, math.Log2(float64(max(ranks, 1)))) }
 
-// wire is the share of the operation's size that crosses the busiest wire, as
+// Wire is the share of an operation's size that crosses the busiest wire, as
 // bus bandwidth counts it (analyze/collective.Bandwidth).
-func wire(op comm.Op, ranks int) float64 {
+func Wire(op comm.Op, ranks int) float64 {
 	n := float64(max(ranks, 1))
 	switch op {
 	case comm.AllReduce:

@@ -18,7 +18,7 @@ var buckets = Kind{
 	Formula: "T(n) = a + b n, fitted to the all_reduces of the group in the trace (least squares of relative errors); parts of one that is cut start while the span before it runs",
 	Source:  "gradient bucketing of PyTorch DDP (VLDB 2020, arXiv 2006.15704)",
 	Cost:    "memory: a bucket is a copy of its gradients, so larger ones hold more", NotModeled: "copying into buckets; which gradient is made when, but for an even rate",
-	Step: true, structure: true,
+	Step: true, AllRanks: true, structure: true,
 	parse: func(value string) (change, error) {
 		n, err := mix.ParseSize(value)
 		if err == nil && n == 0 {

@@ -26,6 +26,8 @@ type Kind struct {
 	Step  bool // can be asked of a Step
 	Order bool // can be asked of an Order
 
+	AllRanks bool // needs the programs of all ranks, not of some that stand for others
+
 	structure bool // changes which tasks there are, so it comes first
 	parse     func(value string) (change, error)
 }
@@ -42,7 +44,7 @@ type orderChange interface{ order(*Order) error }
 // Known lists all what-ifs, in the order in which help shows them.
 func Known() []Kind {
 	return []Kind{
-		free, bandwidth, latency, slow, heal, overlapped, buckets, compressed,
+		free, bandwidth, latency, slow, heal, overlapped, buckets, compressed, worldSize,
 		repartition, slices_, recompute, offload, local, lost, fill,
 	}
 }

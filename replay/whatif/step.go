@@ -21,6 +21,12 @@ type Step struct {
 	// Fixed is the part of an operation's time, from 0 to 1, that does not depend on its
 	// size, false where that is not known; nil: it never is.
 	Fixed func(sim.Meeting) (float64, bool)
+	// Ratio is what an operation takes in a group of so many ranks, over what it takes in
+	// one of so many now; false where that is not known; nil: it never is.
+	Ratio func(m sim.Meeting, now, then int) (float64, bool)
+	// Sizes is how many ranks a group has in the job, where the workload has only some of
+	// them; nil: those it lists.
+	Sizes func(group int32) int
 	// Nodes is how many machines the job runs on, with as many ranks each, in order; 0
 	// is not known.
 	Nodes int
@@ -28,8 +34,8 @@ type Step struct {
 	sizes   func(int32, *planpb.Communication) int64
 	changed []func(sim.Meeting, int64) int64
 	fused   func(sim.Meeting) (int64, bool)
-	touched int // operations that a change concerned, over one play
 	unfixed bool
+	after   []func() // once it was played
 	notes   []string
 }
 
@@ -42,7 +48,7 @@ type Answer struct {
 // Step asks the question of a step.
 func (q Question) Step(of Step) (*Answer, error) {
 	s := of
-	s.changed, s.notes, s.fused = nil, nil, nil
+	s.changed, s.notes, s.fused, s.after = nil, nil, nil, nil
 	s.Workload = proto.CloneOf(of.Workload)
 	ordered := slices.Clone(q.parts)
 	slices.SortStableFunc(ordered, func(a, b part) int {
@@ -80,6 +86,9 @@ func (q Question) Step(of Step) (*Answer, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, do := range s.after {
+		do()
 	}
 	if s.unfixed {
 		s.notes = append(s.notes, "all of an operation's time is taken to go with its size, as no --table tells which part is latency: the effect is an upper bound")

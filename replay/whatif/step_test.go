@@ -162,6 +162,41 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
+// TestWorldSize: an all_reduce of 2 ranks moves 2 x 1/2 of its bytes, one of 8 2 x 7/8:
+// 40 become 70.
+func TestWorldSize(t *testing.T) {
+	if got, err := ask(t, twoRanks(), "world-size=8"); err != nil || got != 200+70+50 {
+		t.Errorf("%d (%v)", got, err)
+	}
+	table := twoRanks()
+	table.Ratio = func(_ sim.Meeting, now, then int) (float64, bool) { return float64(then) / float64(now), true }
+	if got, err := ask(t, table, "world-size=8"); err != nil || got != 200+160+50 {
+		t.Errorf("by a table: %d (%v)", got, err)
+	}
+	// The group has four ranks in the job, two of which stand for all: 40 x 7/8 over 3/4.
+	few := twoRanks()
+	few.Workload.WorldSize = 4
+	few.Sizes = func(int32) int { return 4 }
+	if got, err := ask(t, few, "world-size=8"); err != nil || got != 200+46+50 {
+		t.Errorf("folded: %d (%v)", got, err)
+	}
+	// A group of a part of the ranks is over replicas when its description says so.
+	part := twoRanks()
+	part.Workload.WorldSize = 4
+	if got, err := ask(t, part, "world-size=16"); err != nil || got != 200+70+50 {
+		t.Errorf("%q: %d (%v)", part.Workload.Groups[0].Description, got, err)
+	}
+	part.Workload.Groups[0].Description = "tensor"
+	for _, text := range []string{"world-size=16", "world-size=16:nobody", "world-size=6"} {
+		if got, err := ask(t, part, text); !errors.Is(err, ErrNotApplicable) {
+			t.Errorf("%s: %d, %v", text, got, err)
+		}
+	}
+	if got, err := ask(t, part, "world-size=16:tensor"); err != nil || got != 200+70+50 {
+		t.Errorf("named: %d (%v)", got, err)
+	}
+}
+
 // TestQuestionLeavesTheStep: what is asked doesn't change what ran.
 func TestQuestionLeavesTheStep(t *testing.T) {
 	s := twoRanks()
@@ -199,7 +234,7 @@ func TestParse(t *testing.T) {
 		"", "nothing", "free", "free=", "free=alltoall", "free=all_reduce@>=big", "bandwidth=2", "bandwidth=x0", "bandwidth=xNaN", "bandwidth=x-1", "bandwidth=xInf",
 		"latency=5", "latency=", "slow=1", "slow=a:2", "slow=1:0", "straggler", "straggler=help", "overlap=some", "buckets=0", "buckets=-1", "compress=4x",
 		"compress=4x:fast", "compress=4:1GB/s", "slices=0", "slices=2:2", "recompute=2", "recompute=1:0", "offload=25", "offload=25GB/s:x", "local-learning=-1",
-		"lost=x", "lost=1:1", "fill=0ms", "fill=1ms:1GiB:2GiB:3", "repartition=2", "free=*,repartition,straggler=heal", "free=*,,slow=1:2",
+		"world-size=x", "world-size=0", "lost=x", "lost=1:1", "fill=0ms", "fill=1ms:1GiB:2GiB:3", "repartition=2", "free=*,repartition,straggler=heal", "free=*,,slow=1:2",
 	} {
 		if _, err := Parse(text); !errors.Is(err, ErrSyntax) {
 			t.Errorf("%q: %v, want it refused", text, err)

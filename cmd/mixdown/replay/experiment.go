@@ -67,6 +67,10 @@ func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 	e.job = plans.Job
 	e.workload, e.baseline, e.variants, e.predicted, e.memory = plans.Workload, plans.Baseline, plans.Variants, plans.Predicted, plans.Memory
 	e.chosen = plans.Chosen
+	kept, err := e.fold(o.Ranks)
+	if err != nil {
+		return nil, err
+	}
 	traced := !plans.Job.Run.Ranks[0].CPUOnly
 	if e.device, err = devices.choose(traced, append([]*planpb.Plan{e.baseline}, e.variants...)); err != nil {
 		return nil, err
@@ -74,6 +78,7 @@ func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 	e.report = &speedup.Report{
 		SchemaVersion: speedup.SchemaVersion, Device: launch.OnHost,
 		WorldSize: int(e.workload.WorldSize), Workers: len(e.workload.Programs), Step: e.workload.Step,
+		Folded:   kept,
 		Backends: []speedup.Backend{}, Substitutions: []speedup.Substitution{}, Variants: []speedup.Variant{},
 		Baseline:    speedup.Baseline{Name: mix.Traced, Mix: "*=" + plans.Stand},
 		Diagnostics: report.Diagnostics(&plans.Diagnostics),

@@ -36,6 +36,7 @@ type Options struct {
 	NoVerify   bool
 	Device     string
 	SMShare    float64
+	Ranks      int // at most so many are run, 0: all
 }
 
 // NewCmd makes the command; run replaces what it does in tests.
@@ -88,6 +89,7 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 	f.StringVar(&opts.Resume, "resume", "", "`DIR` of a run that was kept and did not finish: its complete iterations count, if plans, settings and libraries are the same")
 	f.StringVar(&opts.CommsLog, "comms-log", "", "`DIR` to write what every plan's operations took to, a table and JSON for each rank, as DeepSpeed's communication logger has them")
 	f.Uint64Var(&opts.Seed, "seed", 1, "of the order in which plans take turns")
+	f.IntVar(&opts.Ranks, "ranks", 0, "run at most so many ranks, one kept of several that do the same: groups are smaller then, and results say so; see mixdown help metrics")
 	f.BoolVar(&opts.NoVerify, "no-verify", false, "skip the data check; results then say that they are not verified")
 	return cmd
 }
@@ -147,6 +149,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: --device %q: known are host, cuda, auto", cli.ErrUsage, o.Device)
 	case !(o.SMShare > 0 && o.SMShare <= 1):
 		return fmt.Errorf("%w: --sm-share %v: expected more than 0, up to 1", cli.ErrUsage, o.SMShare)
+	case o.Ranks < 0:
+		return fmt.Errorf("%w: --ranks %d: expected a number of ranks", cli.ErrUsage, o.Ranks)
 	case o.Timeout <= 0:
 		return fmt.Errorf("%w: --timeout %v: expected a positive time", cli.ErrUsage, o.Timeout)
 	}

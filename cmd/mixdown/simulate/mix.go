@@ -5,6 +5,7 @@ import (
 
 	"mixdown/analyze/report"
 	"mixdown/cmd/mixdown/planning"
+	"mixdown/replay/fold"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
@@ -17,6 +18,7 @@ type Workload struct {
 	Step     string   `json:"step"`
 	Backend  string   `json:"backend"` // of the trace, or what stands in for it in the table
 	Fidelity Fidelity `json:"fidelity"`
+	Folded   *Folded  `json:"folded"` // null: all ranks were played
 }
 
 // costsOf is what the operations of a workload take on the backends that it names:
@@ -45,21 +47,67 @@ func tableCost(p *planning.Plans, m sim.Meeting, backend string, bytes int64) (i
 	return e.Time, ok
 }
 
-// mixes predicts the plans of all mixes.
-func (r *Result) mixes(p *planning.Plans) error {
+// Folded says which ranks were played, where not all were.
+type Folded struct {
+	From    int     `json:"ranks"` // of the job
+	Kept    []int32 `json:"kept"`
+	Classes []Class `json:"classes"`
+}
+
+// Class is a set of ranks that do the same.
+type Class struct {
+	Ranks  int     `json:"ranks"`
+	Kept   []int32 `json:"kept"`
+	Spread float64 `json:"work_spread"` // of its ranks' work, as a share of the most: what folding leaves out
+}
+
+// folded is the workload of a plan with at most so many ranks, all if 0.
+func folded(w *planpb.Workload, ranks int) (*fold.Folded, error) {
+	if ranks == 0 {
+		ranks = len(w.Programs)
+	}
+	f, err := fold.Fold(w, ranks)
+	if err != nil {
+		return nil, fmt.Errorf("--ranks: %w", err)
+	}
+	return f, nil
+}
+
+func describeFold(f *fold.Folded) *Folded {
+	out := &Folded{From: f.From, Kept: f.Kept(), Classes: []Class{}}
+	for _, c := range f.Classes {
+		out.Classes = append(out.Classes, Class{Ranks: c.Ranks, Kept: c.Kept, Spread: c.Spread})
+	}
+	return out
+}
+
+// mixes predicts the plans of all mixes, with at most so many ranks played, 0 for
+// all.
+func (r *Result) mixes(p *planning.Plans, ranks int) error {
 	costs := costsOf(p, p.Workload)
-	base, err := sim.PlayWorkload(p.Baseline.Workload, costs.Cost)
+	small, err := folded(p.Baseline.Workload, ranks)
+	if err != nil {
+		return err
+	}
+	base, err := sim.PlayWorkload(small.Workload, small.Cost(costs.Cost))
 	if err != nil {
 		return err
 	}
 	r.Workload = &Workload{Step: p.Workload.Step, Backend: p.Stand, Fidelity: Fidelity{TraceStep: p.Workload.TraceStepNs, SimulatedStep: base.Step}}
+	if ranks > 0 {
+		r.Workload.Folded = describeFold(small)
+	}
 	f := &r.Workload.Fidelity
 	if f.TraceStep > 0 {
 		f.Ratio = float64(f.SimulatedStep) / float64(f.TraceStep)
 	}
 	for _, v := range p.Variants {
 		costs.Unknown, costs.Unscaled = 0, 0
-		run, err := sim.PlayWorkload(v.Workload, costs.Cost)
+		small, err := fold.Keep(v.Workload, small.Kept())
+		if err != nil {
+			return fmt.Errorf("%s: %w", v.Name, err)
+		}
+		run, err := sim.PlayWorkload(small.Workload, small.Cost(costs.Cost))
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.Name, err)
 		}
@@ -82,6 +130,14 @@ func (r *Result) mixes(p *planning.Plans) error {
 	return nil
 }
 
+func ints(list []int32) []int {
+	var out []int
+	for _, n := range list {
+		out = append(out, int(n))
+	}
+	return out
+}
+
 func (r *Result) writeMixes(p *report.Page) {
 	w := r.Workload
 	if r.Baseline != nil {
@@ -89,6 +145,12 @@ func (r *Result) writeMixes(p *report.Page) {
 	}
 	p.Linef("The traced step, played with what its operations took, lasts %s; in the trace %s (ratio %.3f).",
 		report.Duration(w.Fidelity.SimulatedStep), report.Duration(w.Fidelity.TraceStep), w.Fidelity.Ratio)
+	if f := w.Folded; f != nil {
+		p.Linef("Folded %d -> %d ranks: of ranks that do the same those with most work are played (%s), in groups of full size.", f.From, len(f.Kept), report.Ranges(ints(f.Kept)))
+		for _, c := range f.Classes {
+			p.Linef("  %d ranks do the same: %d played; their work differs by %.1f %%", c.Ranks, len(c.Kept), 100*c.Spread)
+		}
+	}
 	p.Headingf("Predicted, nothing was run")
 	g := report.NewGrid(report.Column{Head: "variant", Kind: report.Names}, report.Column{Head: "step"}, report.Column{Head: "speedup"})
 	g.Row("traced = *="+w.Backend, report.Duration(w.Fidelity.SimulatedStep), "1")

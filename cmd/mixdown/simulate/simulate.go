@@ -39,7 +39,9 @@ type Options struct {
 	Width       int
 	Picture     bool
 
-	WhatIfs []string
+	WhatIfs   []string
+	Ranks     int
+	WorldSize int
 
 	Search       bool
 	Loops        []int
@@ -102,6 +104,8 @@ See "mixdown help schedules" for names and keys.`,
 	f.StringVar(&opts.SVG, "svg", "", "write all orders as a picture to `FILE`")
 	f.StringVar(&opts.HTML, "html", "", "write a page for people to `FILE`: orders, memory against time, and the analysis of the traces; see mixdown help report")
 	f.StringArrayVar(&opts.WhatIfs, "what-if", nil, "suppose something else, e.g. free=all_reduce or bandwidth=x2,straggler=heal (both together); repeatable, also with every --mix or --schedule; see mixdown help what-ifs")
+	f.IntVar(&opts.Ranks, "ranks", 0, "play all ranks on so many of them at most, with one kept of several that do the same: for jobs of thousands of ranks")
+	f.IntVar(&opts.WorldSize, "world-size", 0, "what a step would take on so many ranks, with more data-parallel replicas; the same as --what-if world-size=`RANKS`")
 	f.BoolVar(&opts.Search, "search", false, "predict every schedule that fits the job, and show the best of time against memory")
 	f.IntSliceVar(&opts.Loops, "loops", nil, "chunks per rank that the search tries; default 1,2,4")
 	f.IntSliceVar(&opts.Microbatches, "microbatches", nil, "micro-batches per step that the search tries, of the same batch; default the traced number")
@@ -126,7 +130,7 @@ func Run(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	job, mixed, err := opts.load(ctx, len(ofSteps) > 0)
+	job, mixed, err := opts.load(ctx, len(ofSteps) > 0 || opts.Ranks > 0)
 	if err != nil {
 		return err
 	}
@@ -137,10 +141,10 @@ func Run(ctx context.Context, opts *Options) error {
 		}
 	}
 	if mixed != nil {
-		if err := r.mixes(mixed); err != nil {
+		if err := r.mixes(mixed, opts.Ranks); err != nil {
 			return err
 		}
-		if err := r.supposeSteps(mixed, ofSteps); err != nil {
+		if err := r.supposeSteps(mixed, ofSteps, opts.Ranks); err != nil {
 			return err
 		}
 	}
@@ -191,7 +195,7 @@ func (o *Options) check() ([]schedule.Spec, *sharding.Variant, error) {
 		return nil, nil, err
 	}
 	schedules := o.Plans.Schedules
-	if len(schedules) == 0 && !o.Search && len(o.Plans.Mixes) == 0 && len(o.WhatIfs) == 0 {
+	if len(schedules) == 0 && !o.Search && len(o.Plans.Mixes) == 0 && len(o.WhatIfs) == 0 && o.Ranks == 0 && o.WorldSize == 0 {
 		schedules = []string{defaultSchedule}
 	}
 	if len(o.Plans.Mixes) > 0 && o.Plans.Table == "" {
@@ -218,6 +222,12 @@ func (o *Options) check() ([]schedule.Spec, *sharding.Variant, error) {
 	}
 	if o.WeightShare < 0 || o.WeightShare > 1 {
 		return nil, nil, fmt.Errorf("%w: --weight-share %v: expected a part from 0 to 1", cli.ErrUsage, o.WeightShare)
+	}
+	if o.Ranks < 0 || o.WorldSize < 0 {
+		return nil, nil, fmt.Errorf("%w: --ranks and --world-size: expected a number of ranks", cli.ErrUsage)
+	}
+	if o.WorldSize > 0 {
+		o.WhatIfs = append(o.WhatIfs, fmt.Sprintf("world-size=%d", o.WorldSize))
 	}
 	if o.MaxMemory < 0 {
 		return nil, nil, fmt.Errorf("%w: --max-memory %v: expected a multiple of the traced memory, such as 1.5", cli.ErrUsage, o.MaxMemory)

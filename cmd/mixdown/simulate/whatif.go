@@ -55,13 +55,20 @@ func pricesOf(q whatif.Question) []WhatIf {
 }
 
 // supposeSteps asks what-ifs of the traced step, and of it with each mix.
-func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question) error {
+func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks int) error {
 	for _, v := range append([]*planpb.Plan{p.Baseline}, p.Variants...) {
+		small, err := folded(v.Workload, ranks)
+		if err != nil {
+			return err
+		}
 		for _, q := range list {
+			if ranks > 0 && slices.ContainsFunc(q.Kinds(), func(k whatif.Kind) bool { return k.AllRanks }) {
+				return fmt.Errorf("%w: --what-if %s needs all ranks: leave out --ranks", cli.ErrUsage, q.Text)
+			}
 			of := whatif.Step{
-				Workload: v.Workload, Nodes: p.Nodes,
-				Costs: func(w *planpb.Workload) sim.CommunicationCost { return costsOf(p, w).Cost },
-				Fixed: fixedBy(p, v.Workload),
+				Workload: small.Workload, Nodes: p.Nodes, Sizes: small.Size,
+				Costs: func(w *planpb.Workload) sim.CommunicationCost { return small.Cost(costsOf(p, w).Cost) },
+				Fixed: fixedBy(p, v.Workload), Ratio: ratioBy(p, v.Workload),
 			}
 			a, err := q.Step(of)
 			if err != nil {
@@ -101,6 +108,26 @@ func fixedBy(p *planning.Plans, w *planpb.Workload) func(sim.Meeting) (float64, 
 			return 0, false
 		}
 		return float64(least) / float64(all), true
+	}
+}
+
+// ratioBy is what the table says of an operation in a group of another size.
+func ratioBy(p *planning.Plans, w *planpb.Workload) func(m sim.Meeting, now, then int) (float64, bool) {
+	sizes := mix.SizeOf(w)
+	return func(m sim.Meeting, now, then int) (float64, bool) {
+		backend := m.Communication.Backend
+		if backend == "" {
+			backend = p.Stand
+		}
+		bytes := sizes(m.Rank, m.Communication)
+		m.Ranks = now
+		before, ok := tableCost(p, m, backend, bytes)
+		m.Ranks = then
+		after, ok2 := tableCost(p, m, backend, bytes)
+		if !ok || !ok2 || before <= 0 {
+			return 0, false
+		}
+		return float64(after) / float64(before), true
 	}
 }
 
