@@ -29,7 +29,7 @@ func big() *trace.Rank {
 
 func BenchmarkWrite(b *testing.B) {
 	r := big()
-	w, err := dataset.Create(filepath.Join(b.TempDir(), "ds"), tool, false)
+	w, err := dataset.Create(dataset.Folder(filepath.Join(b.TempDir(), "ds")), dataset.CreateOptions{Tool: tool})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func BenchmarkRead(b *testing.B) {
 // BenchmarkWriteSmall shows what a rank costs whatever its size.
 func BenchmarkWriteSmall(b *testing.B) {
 	run := load(b, "../../testdata/pipeline_1f1b_4rank/rank0*")
-	w, err := dataset.Create(filepath.Join(b.TempDir(), "ds"), tool, false)
+	w, err := dataset.Create(dataset.Folder(filepath.Join(b.TempDir(), "ds")), dataset.CreateOptions{Tool: tool})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func load(t testing.TB, args ...string) *trace.Run {
 // write makes a dataset of a run.
 func write(t testing.TB, dir string, run *trace.Run) {
 	t.Helper()
-	w, err := dataset.Create(dir, tool, false)
+	w, err := dataset.Create(dataset.Folder(dir), dataset.CreateOptions{Tool: tool})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func write(t testing.TB, dir string, run *trace.Run) {
 
 func read(t testing.TB, dir string) *trace.Run {
 	t.Helper()
-	run, err := dataset.Read(context.Background(), dir, nil)
+	run, err := dataset.Read(context.Background(), dataset.Folder(dir), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestRankByRank(t *testing.T) {
 	run := load(t, "../../testdata/dp_moe_4rank/rank*.gz")
 	dir := filepath.Join(t.TempDir(), "ds")
 	write(t, dir, run)
-	d, err := dataset.Open(dir)
+	d, err := dataset.Open(dataset.Folder(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestHalfWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w, err := dataset.Create(dir, tool, false)
+	w, err := dataset.Create(dataset.Folder(dir), dataset.CreateOptions{Tool: tool})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestDamage(t *testing.T) {
 			if err := damage(filepath.Join(dir, file)); err != nil {
 				t.Fatal(err)
 			}
-			_, err := dataset.Read(context.Background(), dir, nil)
+			_, err := dataset.Read(context.Background(), dataset.Folder(dir), nil)
 			if !errors.Is(err, dataset.ErrCorrupt) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "mixdown ingest") {
 				t.Errorf("error %v, want one that names the file and says what to do", err)
 			}
@@ -355,10 +355,10 @@ func TestRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "mine.txt"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dataset.Create(dir, tool, true); !errors.Is(err, dataset.ErrForeign) {
+	if _, err := dataset.Create(dataset.Folder(dir), dataset.CreateOptions{Tool: tool, Fresh: true}); !errors.Is(err, dataset.ErrForeign) {
 		t.Errorf("a folder with other files: %v", err)
 	}
-	if _, err := dataset.Open(dir); !errors.Is(err, dataset.ErrNotDataset) {
+	if _, err := dataset.Open(dataset.Folder(dir)); !errors.Is(err, dataset.ErrNotDataset) {
 		t.Errorf("a folder without metadata: %v", err)
 	}
 	for content, want := range map[string]error{
@@ -370,7 +370,7 @@ func TestRefused(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, dataset.MetadataFile), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := dataset.Read(context.Background(), dir, nil); !errors.Is(err, want) {
+		if _, err := dataset.Read(context.Background(), dataset.Folder(dir), nil); !errors.Is(err, want) {
 			t.Errorf("metadata %s: %v, want %v", content, err, want)
 		}
 	}

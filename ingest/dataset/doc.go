@@ -13,6 +13,9 @@
 // Times are int64 nanoseconds, sizes are bytes or elements as the column says,
 // and what is not known is null. "mixdown help datasets" lists the columns.
 //
+// A dataset may be in an object store instead, file by file: see [Place]. Several
+// tasks may write one together: see [Task].
+//
 // A rank is written below DIR/_incomplete and its folders are renamed into
 // place, its marker last. The marker holds the length and the check sum of each
 // file, so neither a killed process nor a damaged disk makes a rank that reads

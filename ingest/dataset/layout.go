@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"path"
 	"strconv"
 	"strings"
 )
@@ -20,6 +20,7 @@ const MetadataFile = "_mixdown.json"
 // that begin with an underscore.
 const (
 	markerFolder     = "_ranks"
+	taskFolder       = "_tasks"
 	incompleteFolder = "_incomplete"
 	rankPrefix       = "rank="
 	partName         = "part-0.parquet"
@@ -55,10 +56,14 @@ var (
 	ErrForeign = errors.New("folder holds something else")
 )
 
-// Is tells whether path is the folder of a dataset.
-func Is(path string) bool {
-	info, err := os.Stat(filepath.Join(path, MetadataFile))
-	return err == nil && info.Mode().IsRegular()
+// Is tells whether a dataset is at a place.
+func Is(at Place) bool {
+	if f, ok := at.(Folder); ok {
+		info, err := os.Stat(f.name(MetadataFile))
+		return err == nil && info.Mode().IsRegular()
+	}
+	_, err := at.read(MetadataFile, maxJSON)
+	return err == nil
 }
 
 func rankName(rank int) string { return rankPrefix + strconv.Itoa(rank) }
@@ -77,13 +82,11 @@ func parseRank(name string) (int, bool) {
 }
 
 // tablePath is the file that holds a rank's part of a table.
-func tablePath(dir, table string, rank int) string {
-	return filepath.Join(dir, table, rankName(rank), partName)
+func tablePath(table string, rank int) string {
+	return path.Join(table, rankName(rank), partName)
 }
 
-func markerPath(dir string, rank int) string {
-	return filepath.Join(dir, markerFolder, rankName(rank))
-}
+func markerPath(rank int) string { return path.Join(markerFolder, rankName(rank)) }
 
 func corrupt(file, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s: run mixdown ingest --force to write it again", ErrCorrupt, file, fmt.Sprintf(format, args...))

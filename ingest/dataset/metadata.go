@@ -1,16 +1,17 @@
 package dataset
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
+	"sync"
 
 	"mixdown/ingest/diagnostic"
+	"mixdown/ingest/remote"
 )
 
 // Provenance is what a rank was read from, and how. A rank whose provenance is
@@ -42,6 +43,7 @@ type Entry struct {
 type marker struct {
 	SchemaVersion int             `json:"schema_version"`
 	Rank          int             `json:"rank"`
+	World         int             `json:"world_size,omitempty"` // as the rank's trace says
 	From          Provenance      `json:"from"`
 	Files         map[string]part `json:"files"` // by table
 }
@@ -99,27 +101,22 @@ func (f fault) diagnostic() diagnostic.Diagnostic {
 const maxJSON = 64 << 20
 
 // readJSON reads a small file into v.
-func readJSON(name string, v any) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxJSON))
+func readJSON(at Place, path string, v any) error {
+	data, err := at.read(path, maxJSON)
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(data, v)
 }
 
-// writeJSON writes v to a file of that name beside it, then renames it.
-func writeJSON(name, temporary string, v any) error {
+// writeJSON writes v to a file elsewhere, then puts it into place.
+func writeJSON(at Place, path, temporary string, v any) error {
 	data, err := json.MarshalIndent(v, "", " ")
 	if err == nil {
 		err = os.WriteFile(temporary, append(data, '\n'), 0o644)
 	}
 	if err == nil {
-		err = os.Rename(temporary, name)
+		err = at.put(path, temporary)
 	}
 	if err != nil {
 		return fmt.Errorf("write dataset: %w", err)
@@ -128,15 +125,15 @@ func writeJSON(name, temporary string, v any) error {
 }
 
 // readMetadata reads what a dataset is.
-func readMetadata(dir string) (metadata, error) {
+func readMetadata(at Place) (metadata, error) {
 	var m metadata
-	name := filepath.Join(dir, MetadataFile)
-	err := readJSON(name, &m)
+	dir, name := at.String(), at.name(MetadataFile)
+	err := readJSON(at, MetadataFile, &m)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return m, fmt.Errorf("%w: %s has no %s: make one with mixdown ingest INPUT -o %s", ErrNotDataset, dir, MetadataFile, dir)
 	case err != nil:
-		return m, corrupt(name, "%v", err)
+		return m, unread(name, err)
 	case m.SchemaVersion == 0:
 		return m, corrupt(name, "it does not say which version it is")
 	}
@@ -156,35 +153,75 @@ func checkVersion(dir string, version int, tool string) error {
 }
 
 // readMarkers reads the markers of the ranks that are whole, by rank.
-func readMarkers(dir string) ([]marker, error) {
-	entries, err := os.ReadDir(filepath.Join(dir, markerFolder))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+func readMarkers(at Place) ([]marker, error) {
+	names, err := at.list(markerFolder)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	var all []marker
-	for _, e := range entries {
-		rank, ok := parseRank(e.Name())
-		if !ok {
-			continue
+	var found []int
+	for _, name := range names {
+		if rank, ok := parseRank(name); ok {
+			found = append(found, rank)
 		}
-		name := markerPath(dir, rank)
-		var m marker
-		if err := readJSON(name, &m); err != nil {
-			return nil, corrupt(name, "%v", err)
-		}
-		if m.Rank != rank {
-			return nil, corrupt(name, "it is of rank %d", m.Rank)
-		}
-		if err := checkVersion(dir, m.SchemaVersion, m.From.Tool); err != nil {
+	}
+	slices.Sort(found)
+	all := make([]marker, len(found))
+	failures := make([]error, len(found))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, markerReaders)
+	for i, rank := range found {
+		slots <- struct{}{}
+		wg.Go(func() {
+			all[i], failures[i] = readMarker(at, rank)
+			<-slots
+		})
+	}
+	wg.Wait()
+	// Another task may have taken a rank out since it was listed.
+	kept := all[:0]
+	for i, err := range failures {
+		switch {
+		case err == nil:
+			kept = append(kept, all[i])
+		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}
-		for _, table := range Tables() {
-			if p, ok := m.Files[table]; !ok || p.Rows < 0 || p.Bytes < 0 {
-				return nil, corrupt(name, "it does not describe the table %s", table)
-			}
-		}
-		all = append(all, m)
 	}
-	slices.SortFunc(all, func(a, b marker) int { return a.Rank - b.Rank })
-	return all, nil
+	return kept, nil
+}
+
+// markerReaders is how many markers are read at once: of a store, each costs a
+// request.
+const markerReaders = 32
+
+func readMarker(at Place, rank int) (marker, error) {
+	var m marker
+	name := at.name(markerPath(rank))
+	if err := readJSON(at, markerPath(rank), &m); errors.Is(err, fs.ErrNotExist) {
+		return m, err
+	} else if err != nil {
+		return m, unread(name, err)
+	}
+	if m.Rank != rank {
+		return m, corrupt(name, "it is of rank %d", m.Rank)
+	}
+	if err := checkVersion(at.String(), m.SchemaVersion, m.From.Tool); err != nil {
+		return m, err
+	}
+	for _, table := range Tables() {
+		if p, ok := m.Files[table]; !ok || p.Rows < 0 || p.Bytes < 0 {
+			return m, corrupt(name, "it does not describe the table %s", table)
+		}
+	}
+	return m, nil
+}
+
+// unread tells a store that can't be reached from a file that is damaged.
+func unread(name string, err error) error {
+	for _, why := range []error{remote.ErrCredentials, remote.ErrDenied, remote.ErrUnavailable, context.Canceled} {
+		if errors.Is(err, why) {
+			return err
+		}
+	}
+	return corrupt(name, "%v", err)
 }

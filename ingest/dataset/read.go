@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"path/filepath"
+	"path"
 	"runtime"
 	"slices"
 	"sync"
@@ -16,22 +16,22 @@ import (
 
 // Dataset is a dataset that can be read, rank by rank.
 type Dataset struct {
-	dir      string
+	at       Place
 	metadata metadata
 	markers  []marker // by rank
 }
 
 // Open reads what a dataset holds, not yet its tables.
-func Open(dir string) (*Dataset, error) {
-	m, err := readMetadata(dir)
+func Open(at Place) (*Dataset, error) {
+	m, err := readMetadata(at)
 	if err != nil {
 		return nil, err
 	}
-	markers, err := readMarkers(dir)
+	markers, err := readMarkers(at)
 	if err != nil {
 		return nil, err
 	}
-	return &Dataset{dir: dir, metadata: m, markers: markers}, nil
+	return &Dataset{at: at, metadata: m, markers: markers}, nil
 }
 
 // Complete tells whether all that was to be read into the dataset is there.
@@ -67,7 +67,7 @@ func (d *Dataset) Diagnostics() diagnostic.Set {
 	}
 	if !d.Complete() {
 		set.Addf("dataset-incomplete", diagnostic.NoRank, diagnostic.NoOffset,
-			"%s was not written to its end: it has %d ranks; run the same mixdown ingest again", d.dir, len(d.markers))
+			"%s was not written to its end: it has %d ranks; run the same mixdown ingest again", d.at, len(d.markers))
 	}
 	return set
 }
@@ -85,6 +85,9 @@ func (d *Dataset) Communication(rank int) (*trace.Rank, []diagnostic.Diagnostic,
 
 // Faults reads the diagnostics about one rank alone.
 func (d *Dataset) Faults(rank int) ([]diagnostic.Diagnostic, error) {
+	if m, ok := d.marker(rank); ok && m.Files[diagnosticsTable].Rows == 0 {
+		return nil, nil
+	}
 	_, diags, err := d.read(rank, []string{diagnosticsTable})
 	return diags, err
 }
@@ -92,22 +95,22 @@ func (d *Dataset) Faults(rank int) ([]diagnostic.Diagnostic, error) {
 func (d *Dataset) read(rank int, tables []string) (*trace.Rank, []diagnostic.Diagnostic, error) {
 	m, ok := d.marker(rank)
 	if !ok {
-		return nil, nil, fmt.Errorf("%w: %s has no rank %d", ErrNotDataset, d.dir, rank)
+		return nil, nil, fmt.Errorf("%w: %s has no rank %d", ErrNotDataset, d.at, rank)
 	}
 	r := &trace.Rank{Rank: rank, Names: trace.NewStrings()}
 	var g []group
 	var diags []diagnostic.Diagnostic
 	all := tablesOf(r, &g, &diags)
 	for _, name := range tables {
-		if err := readTable(tablePath(d.dir, name, rank), m.Files[name], all[name]); err != nil {
+		if err := readTable(d.at, tablePath(name, rank), m.Files[name], all[name]); err != nil {
 			return nil, nil, err
 		}
 	}
 	if err := takeGroups(g, r); err != nil {
-		return nil, nil, corrupt(tablePath(d.dir, groupsTable, rank), "%v", err)
+		return nil, nil, corrupt(d.at.name(tablePath(groupsTable, rank)), "%v", err)
 	}
 	if err := check(r, m.Files[eventsTable].Rows); err != nil {
-		return nil, nil, corrupt(filepath.Join(d.dir, "*", rankName(rank)), "%v", err)
+		return nil, nil, corrupt(d.at.name(path.Join("*", rankName(rank))), "%v", err)
 	}
 	return r, diags, nil
 }
@@ -127,13 +130,13 @@ func (d *Dataset) All() iter.Seq2[*trace.Rank, error] {
 
 // Read reads a whole dataset as a run. progress, when not nil, is called after
 // each rank, from several goroutines, with how many are read.
-func Read(ctx context.Context, dir string, progress func(done, total int)) (*trace.Run, error) {
-	d, err := Open(dir)
+func Read(ctx context.Context, at Place, progress func(done, total int)) (*trace.Run, error) {
+	d, err := Open(at)
 	if err != nil {
 		return nil, err
 	}
 	if len(d.markers) == 0 {
-		return nil, fmt.Errorf("%w: no rank in %s is whole: run mixdown ingest again", ErrEmpty, dir)
+		return nil, fmt.Errorf("%w: no rank in %s is whole: run mixdown ingest again", ErrEmpty, at)
 	}
 	n := len(d.markers)
 	run := &trace.Run{Ranks: make([]*trace.Rank, n), Diagnostics: d.Diagnostics()}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"os"
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -22,17 +21,17 @@ const maxPage = 256 << 20
 const maxFile = 16 << 30
 
 // readTable reads a file that want describes into t.
-func readTable(name string, want part, t *table) error {
-	info, err := os.Stat(name)
-	if err != nil {
-		return corrupt(name, "%v", err)
+func readTable(at Place, path string, want part, t *table) error {
+	name := at.name(path)
+	if want.Bytes > maxFile {
+		return corrupt(name, "it is said to have %d bytes", want.Bytes)
 	}
-	if info.Size() != want.Bytes || info.Size() > maxFile {
-		return corrupt(name, "it has %d bytes, not %d as when it was written", info.Size(), want.Bytes)
-	}
-	data, err := os.ReadFile(name)
+	data, err := at.read(path, want.Bytes)
 	if err != nil {
-		return corrupt(name, "%v", err)
+		return unread(name, err)
+	}
+	if int64(len(data)) != want.Bytes {
+		return corrupt(name, "it has %d bytes, not %d as when it was written", len(data), want.Bytes)
 	}
 	if crc32.Checksum(data, castagnoli) != want.CRC {
 		return corrupt(name, "its content is not what was written")

@@ -3,11 +3,12 @@ package dataset
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"mixdown/ingest/diagnostic"
@@ -15,10 +16,13 @@ import (
 )
 
 // Writer writes a dataset rank by rank. Its methods may be called from several
-// goroutines, but one process at a time may write a dataset.
+// goroutines, but one process at a time may write a dataset, or the tasks of one
+// job that each say which they are.
 type Writer struct {
-	dir  string
+	at   Place
 	tool string
+	task Task
+	tmp  string // folder for what is not finished
 
 	earlier *metadata // of the dataset that is gone on with, nil of a new one
 
@@ -28,69 +32,142 @@ type Writer struct {
 	opened bool // the metadata says that the dataset is being written
 }
 
-// Create begins a dataset in dir, or goes on with the one that is there. With
-// fresh, what the dataset holds is removed first. tool is the program and
-// version that writes.
-func Create(dir, tool string, fresh bool) (*Writer, error) {
-	w := &Writer{dir: dir, tool: tool, whole: map[int]Entry{}}
-	if Is(dir) {
-		if err := w.resume(fresh); err != nil {
-			return nil, err
-		}
-	} else if err := checkEmpty(dir); err != nil {
-		return nil, err
+// CreateOptions say who writes, and how.
+type CreateOptions struct {
+	Tool string // the program and its version
+	// Fresh removes what the dataset holds first. Not for tasks: each would
+	// remove what the others wrote.
+	Fresh bool
+	Task  Task
+}
+
+// Create begins a dataset, or goes on with the one that is there. The writer must
+// be closed.
+func Create(at Place, opts CreateOptions) (*Writer, error) {
+	w := &Writer{at: at, tool: opts.Tool, task: opts.Task, whole: map[int]Entry{}}
+	if opts.Fresh && !w.task.alone() {
+		return nil, fmt.Errorf("%w: tasks that write together can't write again what is there: name a new place", ErrForeign)
 	}
-	for _, folder := range []string{"", incompleteFolder, markerFolder} {
-		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+	there := Is(at)
+	if !there {
+		empty, err := at.empty()
+		if err != nil {
 			return nil, fmt.Errorf("write dataset: %w", err)
 		}
+		// Another task may have begun since.
+		if there = !empty && Is(at); !empty && !there {
+			return nil, fmt.Errorf("%w: %s is neither empty nor a dataset: name a new folder", ErrForeign, at)
+		}
+	}
+	if there {
+		if err := w.resume(opts.Fresh); err != nil {
+			return nil, err
+		}
+	}
+	if f, ok := at.(Folder); ok {
+		for _, folder := range []string{incompleteFolder, markerFolder} {
+			if err := os.MkdirAll(f.name(folder), 0o755); err != nil {
+				return nil, fmt.Errorf("write dataset: %w", err)
+			}
+		}
+	}
+	var err error
+	if w.tmp, err = at.staging(w.stagingName()); err != nil {
+		return nil, fmt.Errorf("write dataset: %w", err)
 	}
 	if w.earlier != nil {
 		return w, nil // as it is until something changes
 	}
 	w.opened = true
-	return w, w.describe(false, nil)
+	if err := w.describe(false, nil); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// stagingName begins the name of the folder for what this process writes.
+func (w *Writer) stagingName() string {
+	if w.task.alone() {
+		return "alone-"
+	}
+	return fmt.Sprintf("task=%d-of-%d-", w.task.Index, w.task.Count)
+}
+
+// Close removes what was not finished.
+func (w *Writer) Close() error {
+	if err := os.RemoveAll(w.tmp); err != nil {
+		return fmt.Errorf("write dataset: %w", err)
+	}
+	return nil
 }
 
 // resume takes over what an earlier process wrote.
 func (w *Writer) resume(fresh bool) error {
 	// What was being written is of no use: its marker never came.
-	stale := []string{incompleteFolder}
+	if err := w.clean(); err != nil {
+		return err
+	}
 	if fresh {
-		stale = append(Tables(), incompleteFolder, markerFolder)
+		return w.empty()
 	}
-	if !fresh {
-		m, err := readMetadata(w.dir)
-		if err != nil {
-			return err
-		}
-		w.world, w.earlier = m.WorldSize, &m
-		markers, err := readMarkers(w.dir)
-		if err != nil {
-			return err
-		}
-		for _, m := range markers {
-			w.whole[m.Rank] = m.entry()
-		}
+	m, err := readMetadata(w.at)
+	if err != nil {
+		return err
 	}
-	for _, name := range stale {
-		if err := os.RemoveAll(filepath.Join(w.dir, name)); err != nil {
-			return fmt.Errorf("write dataset: %w", err)
-		}
+	w.world, w.earlier = m.WorldSize, &m
+	markers, err := readMarkers(w.at)
+	if err != nil {
+		return err
+	}
+	for _, m := range markers {
+		w.whole[m.Rank] = m.entry()
 	}
 	return nil
 }
 
-// checkEmpty refuses a folder of something else.
-func checkEmpty(dir string) error {
-	entries, err := os.ReadDir(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
+// clean removes what an earlier process of this task left unfinished.
+func (w *Writer) clean() error {
+	f, ok := w.at.(Folder)
+	if !ok {
+		return nil // it was elsewhere
+	}
+	names, err := f.list(incompleteFolder)
+	for _, n := range names {
+		if w.task.alone() || strings.HasPrefix(n, w.stagingName()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(f.name(incompleteFolder), n)))
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("write dataset: %w", err)
-	case len(entries) > 0:
-		return fmt.Errorf("%w: %s is neither empty nor a dataset: name a new folder", ErrForeign, dir)
+	}
+	return nil
+}
+
+// empty removes all that a dataset holds, damaged or not.
+func (w *Writer) empty() error {
+	var err error
+	if f, ok := w.at.(Folder); ok {
+		for _, name := range append(Tables(), markerFolder, taskFolder) {
+			err = errors.Join(err, os.RemoveAll(f.name(name)))
+		}
+	} else {
+		// Markers first: what is left is no rank.
+		var names []string
+		if names, err = w.at.list(markerFolder); err == nil {
+			for _, n := range names {
+				if rank, ok := parseRank(n); ok {
+					err = errors.Join(err, w.removeFiles(rank))
+				}
+			}
+		}
+		if names, listErr := w.at.list(taskFolder); listErr == nil {
+			for _, n := range names {
+				err = errors.Join(err, w.at.remove(path.Join(taskFolder, n)))
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write dataset: %w", err)
 	}
 	return nil
 }
@@ -126,69 +203,86 @@ func (w *Writer) Write(r *trace.Rank, diags []diagnostic.Diagnostic, from Proven
 		return Entry{}, fmt.Errorf("write dataset: %s has no rank", r.Source)
 	}
 	from.Tool = w.tool
-	temporary, err := os.MkdirTemp(filepath.Join(w.dir, incompleteFolder), rankName(r.Rank)+"-")
+	temporary, err := os.MkdirTemp(w.tmp, rankName(r.Rank)+"-")
 	if err != nil {
 		return Entry{}, fmt.Errorf("write dataset: %w", err)
 	}
 	defer os.RemoveAll(temporary)
-	m := marker{SchemaVersion: SchemaVersion, Rank: r.Rank, From: from, Files: map[string]part{}}
+	m := marker{SchemaVersion: SchemaVersion, Rank: r.Rank, World: r.Distributed.WorldSize, From: from, Files: map[string]part{}}
 	for name, t := range tablesOf(r, groupsOf(r), &diags) {
-		if err := os.Mkdir(filepath.Join(temporary, name), 0o755); err != nil {
-			return Entry{}, fmt.Errorf("write dataset: %w", err)
-		}
-		if m.Files[name], err = writeTable(filepath.Join(temporary, name, partName), t); err != nil {
+		if m.Files[name], err = writeTable(filepath.Join(temporary, name), t); err != nil {
 			return Entry{}, err
 		}
 	}
-	return w.publish(m, temporary, r.Distributed.WorldSize)
+	return w.publish(m, temporary)
 }
 
 // publish moves the tables of a rank into place, its marker last.
-func (w *Writer) publish(m marker, temporary string, world int) (Entry, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.remove(m.Rank); err != nil {
+func (w *Writer) publish(m marker, temporary string) (Entry, error) {
+	if err := w.Remove(m.Rank); err != nil {
 		return Entry{}, err
 	}
 	for _, table := range Tables() {
-		err := os.MkdirAll(filepath.Join(w.dir, table), 0o755)
-		if err == nil {
-			err = os.Rename(filepath.Join(temporary, table), filepath.Join(w.dir, table, rankName(m.Rank)))
-		}
-		if err != nil {
+		if err := w.at.put(tablePath(table, m.Rank), filepath.Join(temporary, table)); err != nil {
 			return Entry{}, fmt.Errorf("write dataset: %w", err)
 		}
 	}
-	if err := writeJSON(markerPath(w.dir, m.Rank), filepath.Join(temporary, "marker"), m); err != nil {
+	if err := writeJSON(w.at, markerPath(m.Rank), filepath.Join(temporary, "marker"), m); err != nil {
 		return Entry{}, err
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.whole[m.Rank] = m.entry()
-	w.world = max(w.world, world)
+	w.world = max(w.world, m.World)
 	return m.entry(), nil
 }
 
 // Remove takes a rank out of the dataset.
 func (w *Writer) Remove(rank int) error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.remove(rank)
-}
-
-// remove deletes the marker first, so that what is left is no rank.
-func (w *Writer) remove(rank int) error {
-	if !w.opened {
-		if err := w.describe(false, nil); err != nil {
-			return err
-		}
-		w.opened = true
-	}
+	_, there := w.whole[rank]
+	err := w.open()
 	delete(w.whole, rank)
-	if err := os.Remove(markerPath(w.dir, rank)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	// Of a rank that is not whole, tables may be left: they are put again, or
+	// are no part of a rank.
+	if _, onDisk := w.at.(Folder); !there && !onDisk {
+		return nil
+	}
+	if err := w.removeFiles(rank); err != nil {
 		return fmt.Errorf("write dataset: %w", err)
 	}
-	for _, table := range Tables() {
-		if err := os.RemoveAll(filepath.Join(w.dir, table, rankName(rank))); err != nil {
+	return nil
+}
+
+// open says that the dataset, and what this task wrote of it, is being written.
+func (w *Writer) open() error {
+	if w.opened {
+		return nil
+	}
+	if err := w.describe(false, nil); err != nil {
+		return err
+	}
+	if !w.task.alone() {
+		if err := w.at.remove(manifestPath(w.task.Index, w.task.Count)); err != nil {
 			return fmt.Errorf("write dataset: %w", err)
+		}
+	}
+	w.opened = true
+	return nil
+}
+
+// removeFiles deletes the marker first, so that what is left is no rank.
+func (w *Writer) removeFiles(rank int) error {
+	if err := w.at.remove(markerPath(rank)); err != nil {
+		return err
+	}
+	for _, table := range Tables() {
+		if err := w.at.remove(tablePath(table, rank)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -203,8 +297,11 @@ func (w *Writer) Finish(diags []diagnostic.Diagnostic) error {
 		return err
 	}
 	w.opened = false
-	if err := os.RemoveAll(filepath.Join(w.dir, incompleteFolder)); err != nil {
-		return fmt.Errorf("write dataset: %w", err)
+	// Other tasks may still use theirs.
+	if f, ok := w.at.(Folder); ok && w.task.alone() {
+		if err := os.RemoveAll(f.name(incompleteFolder)); err != nil {
+			return fmt.Errorf("write dataset: %w", err)
+		}
 	}
 	return nil
 }
@@ -219,7 +316,21 @@ func (w *Writer) describe(complete bool, diags []diagnostic.Diagnostic) error {
 	for _, d := range diags {
 		m.Diagnostics = append(m.Diagnostics, newFault(d))
 	}
-	return writeJSON(filepath.Join(w.dir, MetadataFile), filepath.Join(w.dir, incompleteFolder, MetadataFile), m)
+	return w.putJSON(MetadataFile, m)
+}
+
+// putJSON writes a small file.
+func (w *Writer) putJSON(path string, v any) error {
+	f, err := os.CreateTemp(w.tmp, "json-")
+	if err != nil {
+		return fmt.Errorf("write dataset: %w", err)
+	}
+	f.Close()
+	defer os.Remove(f.Name())
+	if err := os.Chmod(f.Name(), 0o644); err != nil {
+		return fmt.Errorf("write dataset: %w", err)
+	}
+	return writeJSON(w.at, path, f.Name(), v)
 }
 
 // tablesOf are all tables of a rank, to write or to read.

@@ -13,6 +13,8 @@ import (
 	"mixdown/ingest/dataset"
 	"mixdown/ingest/executiontrace"
 	"mixdown/ingest/kineto"
+	"mixdown/ingest/remote"
+	"mixdown/ingest/share"
 	"mixdown/ingest/source"
 	"mixdown/replay/cluster"
 	"mixdown/replay/fold"
@@ -104,6 +106,15 @@ var codes = []struct {
 	{kineto.ErrNoRank, Unreadable},
 	{executiontrace.ErrNotExecutionTrace, Unreadable},
 	{dataset.ErrForeign, Usage},
+	{dataset.ErrTwice, Unreadable},
+	{share.ErrSyntax, Usage},
+	{remote.ErrName, Unreadable},
+	{remote.ErrNotFound, Unreadable},
+	{remote.ErrCredentials, Unreadable},
+	{remote.ErrDenied, Unreadable},
+	{remote.ErrChanged, Unreadable},
+	{remote.ErrUnavailable, Unreadable},
+	{remote.ErrCannot, Unreadable},
 	{measure.ErrGrid, Usage},
 	{measure.ErrVariant, Usage},
 	{imports.ErrUnknownFormat, Usage},

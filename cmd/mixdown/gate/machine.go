@@ -31,7 +31,7 @@ var (
 
 // machineOf looks into the first trace of the input. A dataset says nothing.
 func machineOf(ctx context.Context, in *input.Options, streams *cli.Streams) (machine, error) {
-	if dir, err := in.Dataset(); dir != "" || err != nil {
+	if dir, err := in.Dataset(ctx); dir != "" || err != nil {
 		return machine{}, err
 	}
 	for _, arg := range in.Args {

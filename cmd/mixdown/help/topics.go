@@ -25,6 +25,7 @@ var topics = []struct{ name, short string }{
 	{"metrics", "What every number means and how it is computed"},
 	{"schema", "The fields of the JSON outputs"},
 	{"sources", "Inputs that are not files: web addresses and object stores"},
+	{"cluster", "Ingest by many machines: Slurm, MPI, torchrun, Kubernetes"},
 	{"datasets", "The tables of a dataset, column by column"},
 	{"exports", "The files and tables that analyze writes for other programs"},
 	{"gates", "Policies, rules and outputs of gates in CI"},

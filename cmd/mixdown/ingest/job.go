@@ -15,6 +15,7 @@ import (
 	"mixdown/ingest/dataset"
 	"mixdown/ingest/diagnostic"
 	"mixdown/ingest/kineto"
+	"mixdown/ingest/share"
 	"mixdown/ingest/source"
 	"mixdown/ingest/trace"
 )
@@ -22,13 +23,18 @@ import (
 // job reads the files of a run into a dataset.
 type job struct {
 	opts    *Options
+	at      dataset.Place
 	how     kineto.Options
-	sources []traceFile
+	all     []traceFile // of all tasks
+	sources []traceFile // of this one
+	part    share.Share
 	writer  *dataset.Writer
+	waiting dataset.Waiting // what the dataset needs to be complete
 
 	unchanged []bool         // by source: the dataset has it as it is
 	joined    bool           // and that of all files, with the execution traces
 	diags     diagnostic.Set // that concern no rank
+	ranks     []int          // of a task, when it is finished
 
 	mu     sync.Mutex
 	owners map[int]string // rank -> source
@@ -45,12 +51,20 @@ type outcome struct {
 func (j *job) plan(joined *join) error {
 	j.unchanged = make([]bool, len(j.sources))
 	j.owners = map[int]string{}
-	bySource := map[string]int{}
+	bySource, others := map[string]int{}, map[string]bool{}
+	for _, s := range j.all {
+		others[filepath.Clean(s.Name)] = true
+	}
 	for i, s := range j.sources {
 		bySource[filepath.Clean(s.Name)] = i
+		delete(others, filepath.Clean(s.Name))
 	}
 	entries := j.writer.Entries()
 	for _, e := range entries {
+		if others[filepath.Clean(e.From.Source)] {
+			j.owners[e.Rank] = e.From.Source
+			continue
+		}
 		if _, ok := bySource[filepath.Clean(e.From.Source)]; !ok {
 			return fmt.Errorf("%w: %s has rank %d from %s, which is not in the input: name all traces of the run, another folder, or --force to start again",
 				dataset.ErrForeign, j.opts.Dir, e.Rank, e.From.Source)
@@ -70,6 +84,9 @@ func (j *job) plan(joined *join) error {
 		}
 	}
 	for _, e := range entries {
+		if others[filepath.Clean(e.From.Source)] {
+			continue // another task sees to it
+		}
 		if same(e, want) {
 			j.unchanged[bySource[filepath.Clean(e.From.Source)]] = true
 			j.owners[e.Rank] = e.From.Source
@@ -129,10 +146,28 @@ func (j *job) conclude(outcomes []outcome) error {
 			first = cmp.Or(o.err, first)
 		}
 	}
-	if len(j.writer.Entries()) == 0 {
+	if len(j.writer.Entries()) == 0 && j.part.Alone() {
 		return cmp.Or(first, source.ErrNoTraces)
 	}
 	return nil
+}
+
+// finish says that all was read: of a task, that its share was.
+func (j *job) finish() (err error) {
+	if j.part.Alone() {
+		return j.writer.Finish(j.diags.List())
+	}
+	own := map[string]bool{}
+	for _, s := range j.sources {
+		own[s.Name] = true
+	}
+	for _, e := range j.writer.Entries() {
+		if own[e.From.Source] {
+			j.ranks = append(j.ranks, e.Rank)
+		}
+	}
+	j.waiting, err = j.writer.FinishTask(j.ranks, j.diags.List())
+	return err
 }
 
 // ingest reads one file and writes it as a rank.
@@ -143,7 +178,7 @@ func (j *job) ingest(ctx context.Context, s traceFile) outcome {
 		return outcome{fatal: ctx.Err()}
 	case err != nil:
 		return outcome{fault: unreadable(err), err: err}
-	case run.Ranks[0].RankFrom == assumed && len(j.sources) > 1:
+	case run.Ranks[0].RankFrom == assumed && len(j.all) > 1:
 		return unknownRank(run.Ranks[0])
 	}
 	rank := run.Ranks[0]

@@ -34,7 +34,7 @@ func newJoin(ctx context.Context, in *input.Options) (*join, error) {
 
 // apply joins the execution traces to the ranks, which were read without.
 func (x *join) apply(ctx context.Context, j *job) error {
-	d, err := dataset.Open(j.opts.Dir)
+	d, err := dataset.Open(j.at)
 	if err != nil {
 		return err
 	}

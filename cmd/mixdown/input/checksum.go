@@ -16,7 +16,7 @@ import (
 // was read earlier, into a dataset, have none.
 func (o *Options) Checksums(ctx context.Context, run *trace.Run) (map[int]string, error) {
 	sums := map[int]string{}
-	if dir, err := o.Dataset(); err != nil || dir != "" {
+	if dir, err := o.Dataset(ctx); err != nil || dir != "" {
 		return sums, err
 	}
 	for _, rank := range run.Ranks {

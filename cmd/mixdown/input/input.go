@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -77,13 +78,13 @@ type Job struct {
 
 // Load reads the run, matches its communication and aligns its clocks.
 func (o *Options) Load(ctx context.Context, streams *cli.Streams) (*Job, error) {
-	dir, err := o.Dataset()
+	dir, err := o.Dataset(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var run *trace.Run
 	if dir != "" {
-		run, err = readDataset(ctx, streams, dir)
+		run, err = o.readDataset(ctx, streams, dir)
 	} else {
 		run, err = o.readTraces(ctx, streams)
 	}
@@ -102,11 +103,25 @@ func (o *Options) Load(ctx context.Context, streams *cli.Streams) (*Job, error) 
 	return job, nil
 }
 
-// Dataset returns the folder when the input is a dataset, else "".
-func (o *Options) Dataset() (string, error) {
+// Place is where a dataset of the given name is.
+func (o *Options) Place(ctx context.Context, name string) dataset.Place {
+	return dataset.At(name, o.Remote(ctx))
+}
+
+// isDataset tells whether an argument is a dataset. Addresses and patterns are
+// none, which saves asking.
+func (o *Options) isDataset(ctx context.Context, arg string) bool {
+	if remote.Is(arg) && (!remote.Listable(arg) || strings.ContainsAny(arg, "*?[")) {
+		return false
+	}
+	return dataset.Is(o.Place(ctx, arg))
+}
+
+// Dataset returns the name when the input is a dataset, else "".
+func (o *Options) Dataset(ctx context.Context) (string, error) {
 	for _, arg := range o.Args {
 		switch {
-		case !dataset.Is(arg):
+		case !o.isDataset(ctx, arg):
 			continue
 		case len(o.Args) > 1:
 			return "", fmt.Errorf("%w: %s is a dataset: name it alone", cli.ErrUsage, arg)
@@ -157,10 +172,10 @@ func (o *Options) readTraces(ctx context.Context, streams *cli.Streams) (*trace.
 	return kineto.Load(ctx, files, opts)
 }
 
-func readDataset(ctx context.Context, streams *cli.Streams, dir string) (*trace.Run, error) {
+func (o *Options) readDataset(ctx context.Context, streams *cli.Streams, dir string) (*trace.Run, error) {
 	progress := streams.NewProgress("reading")
 	defer progress.Done()
-	return dataset.Read(ctx, dir, func(done, total int) { progress.Set(done, total, dir) })
+	return dataset.Read(ctx, o.Place(ctx, dir), func(done, total int) { progress.Set(done, total, dir) })
 }
 
 // join adds what the execution traces know to the run.
