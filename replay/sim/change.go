@@ -108,7 +108,7 @@ func TransferTime(start, end []int64, clocksDiffer bool) int64 {
 }
 
 // transferTime is when the last member came, and how long after that the members
-// left, in the median and the first of them.
+// left, in the lower median and the first of them.
 func transferTime(start, end []int64) (last, took, least int64) {
 	last = slices.Max(start)
 	var list []int64
@@ -118,5 +118,5 @@ func transferTime(start, end []int64) (last, took, least int64) {
 		}
 	}
 	slices.Sort(list)
-	return last, list[len(list)/2], list[0]
+	return last, list[(len(list)-1)/2], list[0]
 }

@@ -36,7 +36,7 @@ type Meeting struct {
 //     (queues, threads that wake up): the member's own;
 //   - waiting, from then to when the last member was there: nothing is kept of
 //     it, a play makes it anew;
-//   - the transfer, from then to when the members leave, in the median:
+//   - the transfer, from then to when the members leave, in the lower median:
 //     Meeting.Traced, which a CommunicationCost may replace;
 //   - what a member ended later, or earlier, than that: its own again.
 //
@@ -78,8 +78,8 @@ type member struct {
 	own  int64 // ns, after the transfer; of one that does not wait for all, after need has come
 }
 
-// all is the need of a member that waits for all others.
-const all = -1
+// everyone is the need of a member that waits for all others.
+const everyone = -1
 
 // Len is the number of tasks.
 func (g *Graph) Len() int { return len(g.tasks) }
@@ -206,7 +206,7 @@ func (g *Graph) meet() {
 			}})
 		}
 		g.meetings[i].count++
-		list = append(list, member{task: task, meeting: i, need: all})
+		list = append(list, member{task: task, meeting: i, need: everyone})
 	}
 	for n, t := range g.tasks {
 		c := t.GetCommunication()
@@ -250,6 +250,10 @@ const none = -1
 // minBlocked is how long, in ns, a program must have stood still for a message so
 // that the end of its wait shows when the message was there.
 const minBlocked = 50_000
+
+// late is how many times as long as usual a message may have taken when a program
+// begins to wait for it.
+const late = 4
 
 // measure splits what the trace shows of each operation.
 func (g *Graph) measure() {
@@ -382,12 +386,15 @@ func (g *Graph) early(m *meeting, me *member, need int, own int64) {
 
 // splitMessage does so for a message of a host, which seems to last until the
 // program waited for it: when it was there, only a program that stood still for it
-// shows. Where the message was there before, that the program stood still has
-// another reason, and is its own time.
+// shows. Where the message was there before, or should have been for long, that the
+// program stood still has another reason, and is its own time.
 func (g *Graph) splitMessage(m *meeting, s []side, quick int64) {
 	last := max(s[0].start, s[1].start)
 	took := int64(math.MaxInt64)
-	if s[0].stood < minBlocked && s[1].stood < minBlocked {
+	shows := func(x side) bool {
+		return x.stood >= minBlocked && x.end >= last && x.end-x.stood <= last+late*quick+minBlocked
+	}
+	if !shows(s[0]) && !shows(s[1]) {
 		took = quick
 	}
 	for _, x := range s {

@@ -19,7 +19,7 @@ import (
 	"mixdown/replay/sim"
 )
 
-var update = flag.Bool("update", false, "rewrite the table of predictions in testdata/README.md")
+var update = flag.Bool("update", false, "rewrite the tables in testdata/README.md")
 
 const testdata = "../../testdata/"
 
@@ -173,13 +173,13 @@ func TestPredictions(t *testing.T) {
 	}
 	table := "| job | schedule | measured ms | +- | predicted ms | error |\n|---|---|---|---|---|---|\n" + rows.String() +
 		fmt.Sprintf("\nMean error of the %d predictions: %.1f %%.\n", len(errors), 100*mean)
-	inReadme(t, table)
+	inReadme(t, "predictions: go test ./replay/sim -run Predictions -update", table)
 }
 
 // inReadme checks that a table stands between its marks.
-func inReadme(t *testing.T, table string) {
+func inReadme(t *testing.T, mark, table string) {
 	t.Helper()
-	const begin, end = "<!-- predictions: go test ./replay/sim -run Predictions -update -->\n", "<!-- end -->"
+	begin, end := "<!-- "+mark+" -->\n", "<!-- end -->"
 	path := testdata + "README.md"
 	data, err := os.ReadFile(path)
 	if err != nil {

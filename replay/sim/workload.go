@@ -121,7 +121,7 @@ func (p *workloadPlayer) leaveEarly(m *meeting, came int32) {
 	here := p.members[came].task
 	for k := m.first; k < m.first+m.count; k++ {
 		x := &p.members[k]
-		if x.need == all || k != came && x.need != came {
+		if x.need == everyone || k != came && x.need != came {
 			continue
 		}
 		needed := p.members[x.need].task
@@ -136,7 +136,7 @@ func (p *workloadPlayer) leaveEarly(m *meeting, came int32) {
 func (p *workloadPlayer) move(m *meeting, at int64) {
 	end := at + p.cost(m.Meeting)
 	for k := m.first; k < m.first+m.count; k++ {
-		if x := &p.members[k]; x.need == all {
+		if x := &p.members[k]; x.need == everyone {
 			p.leave(x.task, max(end+x.own, at))
 		}
 	}
