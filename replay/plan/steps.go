@@ -44,6 +44,12 @@ func chooseStep(run *trace.Run, name string) (string, []window, error) {
 	return "", nil, fmt.Errorf("%w: %q: every rank has %s", ErrNoStep, name, strings.Join(names, ", "))
 }
 
+// StepName is the step that Options.Step chooses, "" for the whole trace.
+func StepName(run *trace.Run, step string) (string, error) {
+	name, _, err := chooseStep(run, step)
+	return name, err
+}
+
 func windowsOf(s trace.CommonStep) (string, []window, error) {
 	var windows []window
 	for _, of := range s.Ranks {

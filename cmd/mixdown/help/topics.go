@@ -31,6 +31,7 @@ var topics = []struct{ name, short string }{
 	{"gates", "Policies, rules and outputs of gates in CI"},
 	{"schedules", "The pipeline schedules and their keys"},
 	{"what-ifs", "What simulate --what-if can suppose: formulas, sources, costs"},
+	{"simulation", "What simulate plays, what it costs, and how certain the answer is"},
 	{"tuning", "Tables of measurements: how they are made, compared, imported, exported"},
 	{"hosts", "Replays on several hosts: Slurm, mpirun, torchrun, Kubernetes"},
 	{"diagnostics", "What the diagnostics mean and what to do about them"},

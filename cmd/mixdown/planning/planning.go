@@ -4,6 +4,7 @@ package planning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
+	"mixdown/replay/sim"
 	"mixdown/replay/tune"
 )
 
@@ -126,6 +128,9 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 	p.Diagnostics.Merge(&p.Job.Clocks.Diagnostics)
 	workload, diags, err := plan.Build(run, match, plan.Options{Step: o.Step, Clocks: p.Job.Clocks, Simulate: o.Simulate})
 	p.Diagnostics.Merge(diags)
+	if errors.Is(err, plan.ErrNothingToReplay) && o.Simulate {
+		return nil, fmt.Errorf("%w: the run as a whole can't be simulated: %s", err, sim.WhyNot(run, match))
+	}
 	if err != nil {
 		return nil, err
 	}

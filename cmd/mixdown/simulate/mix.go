@@ -112,8 +112,16 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 			return fmt.Errorf("%s: %w", v.Name, err)
 		}
 		out := Variant{Name: v.Name, Schedule: "traced", Mix: v.Mix, MixStep: &run.Step, Predicted: float64(base.Step) / float64(run.Step), Assumptions: []string{}}
-		off, effect := f.Ratio-1, out.Predicted-1
-		out.WithinError = effect*effect < off*off
+		if out.Range, err = r.Unchanged.over(p, v.Mix, func(w *planpb.Workload) (int64, error) {
+			run, err := sim.PlayWorkload(w, costsOf(p, w).Cost)
+			if err != nil {
+				return 0, err
+			}
+			return run.Step, nil
+		}); err != nil {
+			return fmt.Errorf("%s: %w", v.Name, err)
+		}
+		r.judge(&out)
 		if costs.Unknown > 0 {
 			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations take as long as in the trace: the table has no cost of them on the new backend", costs.Unknown))
 		}
@@ -152,11 +160,11 @@ func (r *Result) writeMixes(p *report.Page) {
 		}
 	}
 	p.Headingf("Predicted, nothing was run")
-	g := report.NewGrid(report.Column{Head: "variant", Kind: report.Names}, report.Column{Head: "step"}, report.Column{Head: "speedup"})
-	g.Row("traced = *="+w.Backend, report.Duration(w.Fidelity.SimulatedStep), "1")
+	g := report.NewGrid(report.Column{Head: "variant", Kind: report.Names}, report.Column{Head: "step"}, report.Column{Head: "speedup"}, report.Column{Head: "over steps"})
+	g.Row("traced = *="+w.Backend, report.Duration(w.Fidelity.SimulatedStep), "1", "")
 	for _, v := range r.Variants {
 		if v.MixStep != nil {
-			g.Row(v.Name, report.Duration(*v.MixStep), fmt.Sprintf("%.3f", v.Predicted))
+			g.Row(v.Name, report.Duration(*v.MixStep), fmt.Sprintf("%.3f", v.Predicted), v.over())
 		}
 	}
 	p.Grid(g)
@@ -171,10 +179,26 @@ func (r *Result) writeMixes(p *report.Page) {
 			}
 		}
 		if v.WithinError {
-			p.Linef("%s: the predicted effect is smaller than the error of the simulation (%+.1f %%)", v.Name, 100*(w.Fidelity.Ratio-1))
+			p.Linef("%s: %s", v.Name, v.within(w.Fidelity.Ratio))
 		}
 		for _, a := range v.Assumptions {
 			p.Linef("%s: %s", v.Name, a)
 		}
 	}
+}
+
+// over is the speedups that were predicted of the steps.
+func (v *Variant) over() string {
+	if v.Range == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f to %.3f", v.Range[0], v.Range[1])
+}
+
+// within says in which way an effect is within the error of its prediction.
+func (v *Variant) within(ratio float64) string {
+	if v.Range != nil && v.Range[0] < 1 && v.Range[1] > 1 {
+		return fmt.Sprintf("faster in some steps, slower in others (%s)", v.over())
+	}
+	return fmt.Sprintf("the predicted effect is smaller than the error of the simulation (%+.1f %%)", 100*(ratio-1))
 }

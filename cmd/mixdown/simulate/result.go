@@ -29,11 +29,15 @@ type Result struct {
 	Microbatches  int    `json:"microbatches"`
 	Stages        int    `json:"stages"`
 
-	Baseline *Baseline           `json:"baseline"` // null: no order was asked for
-	Workload *Workload           `json:"workload"` // null: no mix, and no what-if of all ranks
-	Variants []Variant           `json:"variants"`
-	Searched int                 `json:"searched"` // candidates of the search within the limits, all of them
-	Diags    []report.Diagnostic `json:"diagnostics"`
+	// Unchanged is null where nothing joins the ranks of the run.
+	Unchanged *Unchanged          `json:"unchanged"`
+	Baseline  *Baseline           `json:"baseline"` // null: no order was asked for
+	Workload  *Workload           `json:"workload"` // null: no mix, and no what-if of all ranks
+	Variants  []Variant           `json:"variants"`
+	Searched  int                 `json:"searched"` // candidates of the search within the limits, all of them
+	Diags     []report.Diagnostic `json:"diagnostics"`
+
+	diags diagnostic.Set // of simulating
 
 	pipe *pipeline.Pipeline
 	step int // of the pipeline, which is drawn
@@ -80,11 +84,15 @@ type Variant struct {
 	Mix       string  `json:"mix"`
 	Predicted float64 `json:"predicted_speedup"` // against the played traced order
 	// WithinError: the predicted effect is smaller than the simulation's own error
-	// on the traced order.
-	WithinError bool      `json:"within_error"`
-	Pareto      *bool     `json:"pareto"` // of a search: nothing else is as fast and as small
-	Sharding    *Sharding `json:"sharding"`
-	Assumptions []string  `json:"assumptions"`
+	// on what did not change, or a gain in some of the traced steps and a loss in
+	// others.
+	WithinError bool `json:"within_error"`
+	// Range is the least and the largest speedup predicted of any of the traced
+	// steps; null with one step, and of an order.
+	Range       *[2]float64 `json:"predicted_range"`
+	Pareto      *bool       `json:"pareto"` // of a search: nothing else is as fast and as small
+	Sharding    *Sharding   `json:"sharding"`
+	Assumptions []string    `json:"assumptions"`
 	// MixStep is the step of all ranks with a mix, or with what-ifs asked of them, ns;
 	// null of an order. Reasons say why each rule
 	// stands in a mix that was chosen.
@@ -191,7 +199,7 @@ func (r *Result) searched(list []sim.Candidate, top int) error {
 func (r *Result) collect(job *input.Job) {
 	r.WorldSize, r.Pipelines = job.Run.WorldSize(), len(job.Found.Pipelines)
 	var diags diagnostic.Set
-	for _, set := range []*diagnostic.Set{&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics, &job.Found.Diagnostics} {
+	for _, set := range []*diagnostic.Set{&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics, &job.Found.Diagnostics, &r.diags} {
 		diags.Merge(set)
 	}
 	r.Diags = report.Diagnostics(&diags)

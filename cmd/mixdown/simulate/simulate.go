@@ -59,10 +59,14 @@ func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *co
 	cmd := &cobra.Command{
 		Use:   "simulate INPUT...",
 		Short: "What other pipeline orders and backend mixes would take, predicted without running anything",
-		Long: `Takes from the traces what every task of the pipeline took, what its messages
+		Long: `First plays the run as it was, every rank and step, and shows how close that
+comes to the trace: no prediction is better. "mixdown help simulation" says what
+is kept of the trace, what is played anew, and how certain an answer is.
+
+Takes from the traces what every task of the pipeline took, what its messages
 and the gaps between tasks cost, and plays other orders of the same tasks.
-First it plays the order that ran and shows how close that comes to the trace:
-trust a prediction no further than that.
+The order that ran is played too, from the same costs: trust a prediction no
+further than that comes to the trace.
 
 --mix predicts a mix of backends from a tuning table instead: what an operation
 took in the trace, scaled by what the table says of the new backend and the old.
@@ -135,6 +139,9 @@ func Run(ctx context.Context, opts *Options) error {
 		return err
 	}
 	r := &Result{SchemaVersion: report.SchemaVersion, Device: "none", Variants: []Variant{}}
+	if err := r.unchanged(job, opts.Plans.Step); err != nil {
+		return err
+	}
 	if len(specs) > 0 || opts.Search || len(ofOrders) > 0 {
 		if err := opts.orders(r, job, specs, shard, ofOrders); err != nil {
 			return err
@@ -165,7 +172,7 @@ func Run(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
-	return opts.Plans.Input.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics, &job.Found.Diagnostics)
+	return opts.Plans.Input.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics, &job.Found.Diagnostics, &r.diags)
 }
 
 // load reads the input; with mixes, or for what-ifs of all ranks, it makes plans

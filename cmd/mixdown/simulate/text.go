@@ -14,6 +14,7 @@ import (
 // writeText writes the result for people.
 func (r *Result) writeText(o *Options) error {
 	p := report.NewPage(false)
+	r.writeUnchanged(p)
 	if r.Baseline != nil {
 		r.writeOrders(p)
 	}

@@ -81,8 +81,17 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 			if v != p.Baseline {
 				out.Name = v.Name + ", " + q.Text
 			}
-			off, effect := r.Workload.Fidelity.Ratio-1, out.Predicted-1
-			out.WithinError = effect*effect < off*off
+			if out.Range, err = r.Unchanged.over(p, v.Mix, func(w *planpb.Workload) (int64, error) {
+				of.Workload, of.Fixed = w, fixedBy(p, w)
+				a, err := q.Step(of)
+				if err != nil {
+					return 0, err
+				}
+				return a.Run.Step, nil
+			}); err != nil {
+				return fmt.Errorf("--what-if %s: %w", q.Text, err)
+			}
+			r.judge(&out)
 			r.Variants = append(r.Variants, out)
 		}
 	}
