@@ -29,6 +29,9 @@ type Options struct {
 	// all workers completed there are not run again. ErrCannotResume when none
 	// fits. "" begins anew.
 	Resume string
+	// Capabilities is what the check of the plans knows of backends; nil means
+	// mix.Known.
+	Capabilities *mix.Capabilities
 	// Progress, when set, is called now and then.
 	Progress func(Progress)
 	// Iteration, when set, is called for every timed iteration of every worker once
@@ -82,7 +85,7 @@ func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (
 		return w.resume(ctx, exp, opts)
 	}
 	for _, p := range exp.Plans {
-		if err := mix.Check(p); err != nil {
+		if err := mix.Inspect(p, mix.CheckOptions{Capabilities: opts.Capabilities}).Err(); err != nil {
 			return nil, fmt.Errorf("plan %q: %w", p.Name, err)
 		}
 	}

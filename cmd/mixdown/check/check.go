@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/planning"
 	"mixdown/replay/mix"
 )
 
@@ -47,7 +48,7 @@ and what they assume.`,
 		},
 	}
 	cli.FormatFlag(cmd, &opts.Format)
-	cmd.Flags().StringVar(&opts.Capabilities, "capabilities", "", "`FILE` in JSON that says what backends can do, over what is known of them")
+	planning.CapabilitiesFlag(cmd, &opts.Capabilities)
 	return cmd
 }
 
@@ -65,12 +66,9 @@ func Run(ctx context.Context, opts *Options) error {
 	if len(opts.Files) == 0 {
 		return fmt.Errorf("%w: no plan: name plan files, as \"mixdown plan\" writes them", cli.ErrUsage)
 	}
-	capabilities := mix.Known()
-	if opts.Capabilities != "" {
-		var err error
-		if capabilities, err = readCapabilities(opts.Capabilities); err != nil {
-			return fmt.Errorf("%w: --capabilities %s: %w", cli.ErrUsage, opts.Capabilities, err)
-		}
+	capabilities, err := planning.ReadCapabilities(opts.Capabilities)
+	if err != nil {
+		return err
 	}
 	plans := []plan{}
 	var refused error
@@ -87,7 +85,7 @@ func Run(ctx context.Context, opts *Options) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		for _, p := range exp.Plans {
-			r := mix.Inspect(p, mix.CheckOptions{Capabilities: &capabilities})
+			r := mix.Inspect(p, mix.CheckOptions{Capabilities: capabilities})
 			plans = append(plans, plan{file, r})
 			if err := r.Err(); err != nil && refused == nil {
 				refused = fmt.Errorf("%s: plan %q: %w", file, p.Name, err)
@@ -98,15 +96,6 @@ func Run(ctx context.Context, opts *Options) error {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return refused
-}
-
-func readCapabilities(path string) (mix.Capabilities, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return mix.Capabilities{}, err
-	}
-	defer f.Close()
-	return mix.ParseCapabilities(f)
 }
 
 func write(opts *Options, plans []plan) error {

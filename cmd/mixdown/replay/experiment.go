@@ -10,6 +10,7 @@ import (
 	"mixdown/analyze/report"
 	"mixdown/cmd/mixdown/input"
 	"mixdown/cmd/mixdown/page"
+	"mixdown/cmd/mixdown/planning"
 	"mixdown/ingest/trace"
 	"mixdown/replay/auto"
 	"mixdown/replay/launch"
@@ -23,7 +24,8 @@ type experiment struct {
 	opts     *Options
 	job      *input.Job // the traces, for the page
 	worker   launch.Worker
-	starter  launch.Starter // nil for workers of this host
+	starter  launch.Starter    // nil for workers of this host
+	known    *mix.Capabilities // of backends, for the check
 	device   planpb.Device
 	workload *planpb.Workload
 	baseline *planpb.Plan
@@ -42,6 +44,9 @@ type experiment struct {
 func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 	e := &experiment{opts: o}
 	var err error
+	if e.known, err = planning.ReadCapabilities(o.Capabilities); err != nil {
+		return nil, err
+	}
 	if e.worker, err = launch.FindWorker(); err != nil {
 		return nil, err
 	}
@@ -174,7 +179,7 @@ func (e *experiment) start(ctx context.Context, variants []*planpb.Plan, nth, of
 	progress := e.opts.Streams.NewProgress("replaying")
 	defer progress.Done()
 	options := launch.Options{
-		Dir: e.opts.Keep, Timeout: e.opts.Timeout, Resume: e.opts.Resume, Starter: e.starter,
+		Dir: e.opts.Keep, Timeout: e.opts.Timeout, Resume: e.opts.Resume, Starter: e.starter, Capabilities: e.known,
 		Progress: func(p launch.Progress) {
 			detail := p.State.String()
 			if of > 1 {

@@ -37,6 +37,8 @@ type Options struct {
 	Device     string
 	SMShare    float64
 	Ranks      int // at most so many are run, 0: all
+	// Capabilities is a file that says what backends can do, "" for none.
+	Capabilities string
 }
 
 // NewCmd makes the command; run replaces what it does in tests.
@@ -76,6 +78,7 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 	}
 	opts.Plans.AddFlags(cmd)
 	opts.Launch.AddFlags(cmd)
+	planning.CapabilitiesFlag(cmd, &opts.Capabilities)
 	cli.FormatFlag(cmd, &opts.Format)
 	f := cmd.Flags()
 	f.StringVar(&opts.HTML, "html", "", "write a page for people to `FILE`: the speedups beside the analysis of the traces; see mixdown help report")
