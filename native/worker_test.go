@@ -195,8 +195,17 @@ func TestInvalidExperiments(t *testing.T) {
 		"op":        {func(e *planpb.Experiment) { comm(e, 1, 0).Op = 99 }, "plan 0: rank 1: task 0: op is not set or unknown"},
 		"dtype":     {func(e *planpb.Experiment) { comm(e, 0, 0).Dtype = 0 }, "dtype is not set"},
 		"reduce op": {func(e *planpb.Experiment) { comm(e, 0, 0).ReduceOp = 0 }, "reduce_op is not set"},
-		"group":     {func(e *planpb.Experiment) { comm(e, 0, 0).Group = 5 }, "group 5 does not exist"},
-		"group -1":  {func(e *planpb.Experiment) { comm(e, 0, 0).Group = -1 }, "group -1 does not exist"},
+		"buffer":    {func(e *planpb.Experiment) { comm(e, 0, 0).OutBuffer = -1 }, "in_buffer or out_buffer is negative"},
+		"channels":  {func(e *planpb.Experiment) { comm(e, 0, 0).Channels = -1 }, "channels is -1"},
+		"event": {func(e *planpb.Experiment) {
+			event(e, &planpb.CommunicatorEvent{Group: 5, Kind: planpb.CommunicatorEvent_MADE})
+		}, "communicator event 0: group 5 does not exist"},
+		"no event": {func(e *planpb.Experiment) { event(e, &planpb.CommunicatorEvent{}) }, "neither made nor destroyed"},
+		"event of none": {func(e *planpb.Experiment) {
+			event(e, &planpb.CommunicatorEvent{Kind: planpb.CommunicatorEvent_DESTROYED, Before: 99})
+		}, "it is before task 99"},
+		"group":    {func(e *planpb.Experiment) { comm(e, 0, 0).Group = 5 }, "group 5 does not exist"},
+		"group -1": {func(e *planpb.Experiment) { comm(e, 0, 0).Group = -1 }, "group -1 does not exist"},
 		"no program": {func(e *planpb.Experiment) {
 			w := e.Plans[0].Workload
 			w.WorldSize = 3
@@ -375,6 +384,11 @@ func (j *job) running(t *testing.T) {
 			t.Fatalf("workers do not get going:\n%s", j.out.String())
 		}
 	}
+}
+
+// event is the only thing that rank 0 does with communicators.
+func event(e *planpb.Experiment, x *planpb.CommunicatorEvent) {
+	e.Plans[0].Workload.Programs[0].Communicators = []*planpb.CommunicatorEvent{x}
 }
 
 func TestStop(t *testing.T) {

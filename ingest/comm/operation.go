@@ -37,6 +37,8 @@ type Operation struct {
 	SplitsKnown         bool // the trace says how the parts are cut (nil then means evenly)
 	SplitsEstimated     bool
 
+	Channels int // blocks of its kernel, each of which holds an SM; 0 when not known
+
 	Root      int // global rank, valid with RootKnown
 	RootKnown bool
 	Transfers []Transfer // send, recv, batch

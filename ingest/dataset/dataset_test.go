@@ -362,10 +362,10 @@ func TestRefused(t *testing.T) {
 		t.Errorf("a folder without metadata: %v", err)
 	}
 	for content, want := range map[string]error{
-		`{"schema_version":2,"tool":"mixdown 9"}`: dataset.ErrVersion,
+		`{"schema_version":3,"tool":"mixdown 9"}`: dataset.ErrVersion,
 		`{}`:   dataset.ErrCorrupt,
 		`{"sc`: dataset.ErrCorrupt,
-		`{"schema_version":1,"tool":"mixdown 1","complete":true}`: dataset.ErrEmpty,
+		`{"schema_version":2,"tool":"mixdown 1","complete":true}`: dataset.ErrEmpty,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, dataset.MetadataFile), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
@@ -388,7 +388,7 @@ func TestMetadata(t *testing.T) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		t.Fatal(err)
 	}
-	if m["schema_version"] != 1.0 || m["world_size"] != 4.0 || m["complete"] != true || len(m["ranks"].([]any)) != 4 {
+	if m["schema_version"] != 2.0 || m["world_size"] != 4.0 || m["complete"] != true || len(m["ranks"].([]any)) != 4 {
 		t.Errorf("metadata %s", data)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // SchemaVersion is the version of the tables that this package writes. It reads
 // this one only: a dataset is made again from its traces with one command.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 // MetadataFile is the file that makes a folder a dataset.
 const MetadataFile = "_mixdown.json"

@@ -15,6 +15,8 @@ func ranks(r *trace.Rank) *table {
 		columns: []column{
 			text("source", func(int) string { return r.Source }, func(_ int, s string) { r.Source = s }),
 			text("rank_from", func(int) string { return r.RankFrom }, func(_ int, s string) { r.RankFrom = s }),
+			optionalText("host", func(int) string { return r.Host }, func(_ int, s string) { r.Host = s }),
+			wholeUnless(0, "sms", func(int) *int { return &r.SMs }),
 			integer("events_read", func(int) *int64 { return &r.Read }),
 			required("events", func(int) int64 { return int64(kept) }, func(int, int64) error { return nil }),
 			optionalText("backend", func(int) string { return r.Distributed.Backend }, func(_ int, s string) { r.Distributed.Backend = s }),

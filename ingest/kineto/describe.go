@@ -153,6 +153,9 @@ func (d *deviceComm) describe(op *comm.Operation, is issued) bool {
 	var kernel *record
 	if r, ok := d.args[is.kernels[0]]; ok {
 		kernel = &d.nest.records[r]
+		if len(is.kernels) == 1 {
+			op.Channels = kernel.blocks
+		}
 	}
 	if len(is.calls) == 0 {
 		s := merge(nil, kernel)

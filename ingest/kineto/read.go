@@ -177,6 +177,12 @@ func (rd *reading) readMetadata(m *chrome.Metadata) {
 			rd.shift(base)
 		}
 	}
+	if v, ok := m.Get("host_name"); ok {
+		rank.Host = text(v)
+	}
+	if v, ok := m.Get("deviceProperties"); ok {
+		rank.SMs = readSMs(v)
+	}
 	info, ok := m.Get("distributedInfo")
 	if !ok {
 		return
@@ -199,6 +205,29 @@ func (rd *reading) readMetadata(m *chrome.Metadata) {
 		return true
 	})
 }
+
+// readSMs is how many SMs each of the GPUs of a list has, 0 where they differ.
+func readSMs(v chrome.Value) int {
+	var sms int64
+	same := true
+	v.Each(func(gpu chrome.Value) bool {
+		gpu.Fields(func(key []byte, v chrome.Value) bool {
+			if n, ok := v.Int(); ok && string(key) == "numSms" {
+				same = same && n > 0 && n <= maxSMs && (sms == 0 || sms == n)
+				sms = n
+			}
+			return true
+		})
+		return true
+	})
+	if !same {
+		return 0
+	}
+	return int(sms)
+}
+
+// maxSMs is more than any GPU has.
+const maxSMs = 1 << 16
 
 func readGroups(v chrome.Value) []comm.Group {
 	var groups []comm.Group

@@ -51,6 +51,7 @@ type record struct {
 	hasSeq   bool
 	commsID  uint64
 	recordFn int64
+	blocks   int // of the kernel, 0 unknown
 
 	dims     [][]int64 // "Input Dims", one list of sizes for each plain tensor
 	types    []string  // "Input type"
@@ -130,6 +131,8 @@ func (rec *record) readArgs(args chrome.Args) {
 			rec.commsID, _ = v.Uint()
 		case "Record function id":
 			rec.recordFn, _ = v.Int()
+		case "grid":
+			rec.blocks = blocks(v)
 		case "Input Dims", "Input dims":
 			rec.dims = parseDims(v)
 		case "Input type", "Input types":
@@ -140,6 +143,24 @@ func (rec *record) readArgs(args chrome.Args) {
 		return true
 	})
 	rec.sized = hasIn && hasOut && rec.dtype != ""
+}
+
+// blocks is the number of blocks of a grid, [16, 1, 1]; 0 where there are more than
+// a GPU runs at once, as communication's kernels never have.
+func blocks(v chrome.Value) int {
+	n := int64(1)
+	v.Each(func(side chrome.Value) bool {
+		s, ok := side.Int()
+		if !ok || s < 1 || s > maxSMs {
+			s = 0
+		}
+		n *= s
+		return n > 0 && n <= maxSMs
+	})
+	if v.Kind() != chrome.Array || n > maxSMs {
+		return 0
+	}
+	return int(n)
 }
 
 // text is the string of v, "" when it is none.

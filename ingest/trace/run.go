@@ -33,6 +33,8 @@ type Rank struct {
 	Rank     int
 	RankFrom string // where the rank is from: "distributedInfo", "file name", "flag"
 	Source   string // the file, as the user named it
+	Host     string // name of its machine, "" when not said
+	SMs      int    // of a GPU of its machine, 0 when not said or not the same for all
 	Read     int64  // events in the file, kept in the store or not
 
 	Distributed Distributed

@@ -86,6 +86,7 @@ void check_transfers(const pb::Communication& c, const Groups& groups, const Cur
                "peer " + number(t.peer()) + " is not in group " + number(c.group()));
     at.require(t.count() >= 0 && t.count() <= kMaxCount, "transfer of " + number(t.count()) + " elements");
     at.require(t.match() >= 0 && t.match() < kMaxMatch, "match must be from 0 to 2^62-1");
+    at.require(t.buffer() >= 0, "buffer is negative");
     (t.send() ? sent : received) += t.count();
     at.require(sent <= kMaxCount && received <= kMaxCount, "transfers add up to too much");
   }
@@ -206,6 +207,8 @@ void check_communication(const pb::Communication& c, int rank, const pb::Workloa
   if (c.in_place()) check_in_place(c, at);
   at.require(c.in_count() >= 0 && c.in_count() <= kMaxCount, "in_count is " + number(c.in_count()));
   at.require(c.out_count() >= 0 && c.out_count() <= kMaxCount, "out_count is " + number(c.out_count()));
+  at.require(c.in_buffer() >= 0 && c.out_buffer() >= 0, "in_buffer or out_buffer is negative");
+  at.require(c.channels() >= 0, "channels is " + number(c.channels()));
   at.require(!rooted(c.op()) || groups.position(c.group(), c.root()) >= 0,
              "root " + number(c.root()) + " is not in group " + number(c.group()));
   check_backend(c.backend(), at);
@@ -218,6 +221,25 @@ void check_communication(const pb::Communication& c, int rank, const pb::Workloa
   const bool root = rooted(c.op()) && c.root() == rank;
   if (c.parts_size() > 0) check_parts(c, groups.size(c.group()), root, at);
   check_counts(c, groups.size(c.group()), root, at);
+}
+
+// What the job does with communicators. The worker does not follow it.
+void check_events(const pb::Program& program, const pb::Workload& workload, const Groups& groups, const Cursor& where) {
+  int last = 0;
+  for (int i = 0; i < program.communicators_size(); ++i) {
+    const pb::CommunicatorEvent& event = program.communicators(i);
+    Cursor at = where;
+    at.task = "communicator event " + number(i) + ": ";
+    at.require(event.kind() == pb::CommunicatorEvent::MADE || event.kind() == pb::CommunicatorEvent::DESTROYED,
+               "neither made nor destroyed");
+    at.require(event.group() >= 0 && event.group() < workload.groups_size(),
+               "group " + number(event.group()) + " does not exist");
+    at.require(groups.position(event.group(), program.rank()) >= 0,
+               "rank " + number(program.rank()) + " is not in group " + number(event.group()));
+    at.require(event.before() >= last && event.before() <= program.tasks_size(),
+               "it is before task " + number(event.before()));
+    last = event.before();
+  }
 }
 
 void check_program(const pb::Program& program, const pb::Workload& workload, const Groups& groups, Cursor at) {
@@ -259,6 +281,7 @@ void check_program(const pb::Program& program, const pb::Workload& workload, con
         at.require(false, "neither span nor communication nor wait");
     }
   }
+  check_events(program, workload, groups, at);
 }
 
 void check_plan(const pb::Plan& plan, const pb::Plan& baseline, Cursor at) {

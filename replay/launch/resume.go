@@ -104,6 +104,9 @@ func (k *Kept) fits(exp *planpb.Experiment, here bool) error {
 	if len(k.Experiment.Plans) != len(exp.Plans) {
 		return fmt.Errorf("it has %d plans, now there are %d", len(k.Experiment.Plans), len(exp.Plans))
 	}
+	if old, now := environmentOf(k.Experiment), environmentOf(exp); old != now && old != "" && now != "" {
+		return fmt.Errorf("it ran with another environment or other tuning files (%s, now %s)", old, now)
+	}
 	for p, plan := range exp.Plans {
 		old, err := checksum(k.Experiment.Plans[p])
 		if err != nil {
@@ -120,8 +123,9 @@ func (k *Kept) fits(exp *planpb.Experiment, here bool) error {
 	return nil
 }
 
+// checksum is that of a plan, wherever its ranks run.
 func checksum(p *planpb.Plan) ([sha256.Size]byte, error) {
-	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(p)
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(placedPlan(p, nil))
 	return sha256.Sum256(data), err
 }
 

@@ -49,6 +49,17 @@ func TestResume(t *testing.T) {
 	if _, err := findKept(dir, other, true); !errors.Is(err, ErrCannotResume) || !strings.Contains(err.Error(), "other settings") {
 		t.Errorf("other settings: %v", err)
 	}
+	here := k.Experiment.Plans[0].Workload.Programs[1].Place
+	if here.GetHost() == "" || here.GetEnvironment() == "" || exp.Plans[0].Workload.Programs[1].Place != nil {
+		t.Errorf("the run was at %v, the plan is now at %v", here, exp.Plans[0].Workload.Programs[1].Place)
+	}
+	if _, err := findKept(dir, placed(exp, direct, true), true); err != nil {
+		t.Errorf("the same environment: %v", err)
+	}
+	t.Setenv("NCCL_ALGO", "Tree")
+	if _, err := findKept(dir, placed(exp, direct, true), true); !errors.Is(err, ErrCannotResume) || !strings.Contains(err.Error(), "another environment") {
+		t.Errorf("another environment: %v", err)
+	}
 	if _, err := findKept(t.TempDir(), exp, true); !errors.Is(err, ErrCannotResume) {
 		t.Errorf("nothing kept: %v", err)
 	}

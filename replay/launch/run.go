@@ -81,14 +81,6 @@ func (r *running) isGone(i int) bool {
 // Run executes an experiment: one worker for each program of its plans. A plan
 // that can deadlock is refused before anything is started.
 func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (*Results, error) {
-	if opts.Resume != "" {
-		return w.resume(ctx, exp, opts)
-	}
-	for _, p := range exp.Plans {
-		if err := mix.Inspect(p, mix.CheckOptions{Capabilities: opts.Capabilities}).Err(); err != nil {
-			return nil, fmt.Errorf("plan %q: %w", p.Name, err)
-		}
-	}
 	var backends []string
 	for _, p := range exp.Plans {
 		backends = append(backends, mix.Backends(p)...)
@@ -96,6 +88,15 @@ func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (
 	launcher, err := LauncherFor(backends)
 	if err != nil {
 		return nil, err
+	}
+	exp = placed(exp, launcher, opts.Starter == nil)
+	if opts.Resume != "" {
+		return w.resume(ctx, exp, opts)
+	}
+	for _, p := range exp.Plans {
+		if err := mix.Inspect(p, mix.CheckOptions{Capabilities: opts.Capabilities}).Err(); err != nil {
+			return nil, fmt.Errorf("plan %q: %w", p.Name, err)
+		}
 	}
 	dir, err := runDir(opts.Dir)
 	if err != nil {

@@ -57,7 +57,7 @@ func (w Worker) start(name, dir, experiment, controlFile string, n int) ([]*proc
 	if name != direct {
 		l := launchers[name]
 		argv := slices.Concat(l.args(n), lingering, []string{w.Path}, args)
-		p, err := spawn(exec.Command(l.program, argv...), filepath.Join(dir, "stderr."+name), l.env)
+		p, err := spawn(exec.Command(l.program, argv...), filepath.Join(dir, "stderr."+name), environmentFor(name))
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", l.program, err)
 		}
@@ -66,7 +66,7 @@ func (w Worker) start(name, dir, experiment, controlFile string, n int) ([]*proc
 	var list []*process
 	for i := range n {
 		cmd := exec.Command(w.Path, append(args, "--index", strconv.Itoa(i))...)
-		p, err := spawn(cmd, filepath.Join(dir, fmt.Sprintf("stderr.%d", i)), nil)
+		p, err := spawn(cmd, filepath.Join(dir, fmt.Sprintf("stderr.%d", i)), environmentFor(name))
 		if err != nil {
 			return list, fmt.Errorf("start worker %d: %w", i, err)
 		}
@@ -84,7 +84,7 @@ func spawn(cmd *exec.Cmd, output string, env []string) (*process, error) {
 	}
 	defer f.Close() // the child has its own
 	cmd.Stdout, cmd.Stderr = f, f
-	cmd.Env = slices.Concat(env, os.Environ()) // what the user sets counts
+	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package mix_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,7 @@ const (
 // in help deadlocks), a plan that has it is refused for the right reason, and
 // the plan that does it right is not.
 func TestCauses(t *testing.T) {
+	caught := map[string]bool{}
 	for _, c := range []struct {
 		name     string
 		plan     *planpb.Plan
@@ -86,11 +88,20 @@ func TestCauses(t *testing.T) {
 		{name: "D10 done right, grouped", plan: write(t, both, "x1", "x0")},
 		{name: "D10 done right, one receives first", plan: write(t, both, "s1 r1", "r0 s0")},
 		{name: "D11 only some members come to the first use", plan: changed(write(t, [][]int32{{0, 1, 2}}, "g0", "g0", "g0"), func(p *planpb.Plan) { p.Workload.Programs = p.Workload.Programs[:2] }), code: "E7", says: "rank 2 of its 3 members do not run"},
+		{name: "D12 ranks with different tuning files", plan: environments(write(t, [][]int32{{0, 1, 2}}, "g0@nccl", "g0@nccl", "g0@nccl"), "a1", "b2", "a1"), code: "E9", says: "ranks 0, 2 and rank 1 have different tuning files or environments (a1, b2)", deadlock: true},
+		{name: "D12 done right", plan: environments(write(t, both, "g0@nccl", "g0@nccl"), "a1", "a1")},
 		{name: "D13 two teams of UCC on GPUs", plan: write(t, both, "g0@ucc/0 g1@ucc/1", "g0@ucc/0 g1@ucc/1"), caps: gpuUCC, code: "E4", says: "ucc", deadlock: true},
 		{name: "D14 the members chose different libraries", plan: write(t, both, "g0@gloo", "g0@mpich"), code: "E5", says: "on gloo for rank 0 and on mpich for rank 1"},
 		{name: "D14 the ends of a transfer chose different libraries", plan: write(t, both, "s1@gloo", "r0@mpich"), code: "E5", says: "sent on gloo and received on mpich"},
 		{name: "D15 MPI reads what a kernel still writes", plan: write(t, both, "c g0@openmpi", "c g0@openmpi"), caps: gpuAwareMPI, code: "E6", says: "before it is filled"},
 		{name: "D15 done right", plan: write(t, both, "c w g0@openmpi", "c w g0@openmpi"), caps: gpuAwareMPI},
+		{name: "D16 communicators destroyed in different orders", plan: lives(write(t, both, "g0 g1", "g0 g1"), "-0@2 -1@2", "-1@2 -0@2"), code: "E7",
+			says: `rank 0 destroys the communicator of group "0" before it destroys the communicator of group "1"; rank 1 destroys the communicator of group "1" before`, deadlock: true},
+		{name: "D16 made in different orders, in a circle of three", plan: lives(write(t, ring, "g0 g2", "g0 g1", "g1 g2"), "+0@0 +2@0", "+1@0 +0@0", "+2@0 +1@0"), code: "E7", says: "communicators wait for each other", deadlock: true},
+		{name: "D16 one member never destroys it", plan: lives(write(t, both, "g0 g1", "g0 g1"), "-0@2 -1@2", "-1@2"), code: "E7", says: `rank 0 destroys the communicator of group "0", and rank 1 never`, deadlock: true},
+		{name: "D16 destroyed before its last use", plan: lives(write(t, both, "g0 g0", "g0 g0"), "-0@1", "-0@1"), code: "E7", says: "all_reduce 1 of group \"0\" on rank 0 has no communicator"},
+		{name: "D16 done right", plan: lives(write(t, ring, "g0 g2", "g0 g1", "g1 g2"), "+0@0 +2@0 -0@2 -2@2", "+0@0 +1@0 -0@2 -1@2", "+1@0 +2@0 -1@2 -2@2")},
+		{name: "D16 made anew", plan: lives(write(t, both, "g0 g0", "g0 g0"), "-0@1 +0@1", "-0@1 +0@1")},
 		{name: "D17 an all_gatherv is a batch on some ranks", plan: write(t, both, "g0=all_gatherv g0", "x0 g0"), code: "E1", says: "operation all_gatherv, all_reduce"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,11 +109,18 @@ func TestCauses(t *testing.T) {
 			if c.caps != "" {
 				opts.Capabilities = capabilities(t, c.caps)
 			}
+			cause, _, _ := strings.Cut(c.name, " ")
+			caught[cause] = caught[cause] || c.code != ""
 			expect(t, mix.Inspect(c.plan, opts), c.code, c.says)
 			if err := mix.Inspect(c.plan, opts).Err(); errors.Is(err, mix.ErrDeadlock) != c.deadlock {
 				t.Errorf("error %v: a deadlock: %v", err, c.deadlock)
 			}
 		})
+	}
+	for d := 1; d <= 17; d++ {
+		if !caught[fmt.Sprint("D", d)] {
+			t.Errorf("no plan has cause D%d", d)
+		}
 	}
 }
 
@@ -167,6 +185,18 @@ func TestChecks(t *testing.T) {
 		{name: "two transfers on one GPU that nothing orders", plan: write(t, both, "s1@nccl/0 s1@nccl/1", "r0@nccl/0 r0@nccl/1"), code: "E4", says: "send to rank 1"},
 		{name: "groups that wait for each other by way of another rank", plan: write(t, [][]int32{{0, 1}, {1, 2}, {2, 0}}, "g0@nccl g2", "g0@nccl/1 g1@nccl/2", "g1@nccl g2"), code: "E4", says: "nothing orders"},
 		{name: "kernels that can't block each other", plan: write(t, alone, "g0@nccl", "g0@nccl/0 g1@nccl/1", "g1@nccl"), code: "W1", says: "how many SMs they hold is not known"},
+		{name: "W1 kernels that fit, as the trace has them", plan: held(write(t, alone, "g0@nccl", "g0@nccl/0 g1@nccl/1", "g1@nccl"), 24, 132)},
+		{name: "W1 kernels that do not, as the trace has them", plan: held(write(t, alone, "g0@nccl", "g0@nccl/0 g1@nccl/1", "g1@nccl"), 48, 132), code: "W1", says: "up to 96 of 132 SMs"},
+		{name: "E6 a buffer that is received into while it is sent", plan: buffers(write(t, both, "g0=broadcast/0 g1/1", "g0=broadcast/0 g1/1"), "7:8 7:7"), code: "E6", says: "broadcast 0 of group \"0\" and all_reduce 0 of group \"1\" use buffer 7 on rank 0, and nothing orders them"},
+		{name: "E6 one behind the other", plan: buffers(write(t, both, "g0=broadcast/0 g1/1<0", "g0=broadcast/0 g1/1<0"), "7:8 7:7")},
+		{name: "E6 both only read it", plan: buffers(write(t, both, "g0=broadcast/0 g1/1", "g0=broadcast/0 g1/1"), "7:8 7:9")},
+		{name: "E6 two readers and a writer that waits for one of them", plan: buffers(write(t, both, "g0/0 g1/1 g0#1/2<0", "g0/0 g1/1 g0#1/2<0"), "7:8 7:9 5:7"), code: "E6", says: "all_reduce 0 of group \"1\" and all_reduce 1 of group \"0\" use buffer 7"},
+		{name: "E6 turns order it against the plan", plan: buffers(write(t, both, "g0#1/0 g0#0/1", "g0#1/0 g0#0/1"), "7:7 7:8")},
+		{name: "E6 two messages of a batch into one buffer", plan: changed(write(t, both, "br1r1", "bs0s0"), func(p *planpb.Plan) {
+			for _, tr := range communication(p, 0, 0).Transfers {
+				tr.Buffer = 3
+			}
+		}), code: "E6", says: "uses buffer 3 twice"},
 		{name: "W1 kernels that fit", plan: write(t, alone, "g0@nccl", "g0@nccl/0 g1@nccl/1", "g1@nccl"), caps: twelveOf132},
 		{name: "W1 kernels that do not fit", plan: write(t, alone, "g0@nccl", "g0@nccl/0 g1@nccl/1", "g1@nccl"), caps: strings.Replace(twelveOf132, "12", "60", 1), code: "W1", says: "up to 120 of 132 SMs"},
 		{name: "kernels that the user vouches for", plan: write(t, both, "g0@nccl/0 g1@nccl/1", "g0@nccl/0 g1@nccl/1"), caps: sideBySide, code: "W1", says: "may wait at once"},
@@ -214,6 +244,52 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// environments gives each rank the hash of its environment.
+func environments(p *planpb.Plan, hashes ...string) *planpb.Plan {
+	for r, hash := range hashes {
+		p.Workload.Programs[r].Place = &planpb.Place{Environment: hash}
+	}
+	return p
+}
+
+// lives says when each rank makes (+) and destroys (-) the communicator of a group
+// and before which task: "+0@0 -0@5".
+func lives(p *planpb.Plan, ranks ...string) *planpb.Plan {
+	for r, text := range ranks {
+		for _, word := range strings.Fields(text) {
+			e := &planpb.CommunicatorEvent{Kind: planpb.CommunicatorEvent_MADE, Group: int32(word[1] - '0'), Before: int32(word[3] - '0')}
+			if word[0] == '-' {
+				e.Kind = planpb.CommunicatorEvent_DESTROYED
+			}
+			p.Workload.Programs[r].Communicators = append(p.Workload.Programs[r].Communicators, e)
+		}
+	}
+	return p
+}
+
+// held gives all operations of all ranks a number of channels, and their GPUs SMs.
+func held(p *planpb.Plan, channels, sms int32) *planpb.Plan {
+	for _, program := range p.Workload.Programs {
+		program.Place = &planpb.Place{Sms: sms}
+		for _, task := range program.Tasks {
+			task.GetCommunication().Channels = channels
+		}
+	}
+	return p
+}
+
+// buffers says what the tasks of every rank read and write: "7:8" reads 7 and
+// writes 8.
+func buffers(p *planpb.Plan, text string) *planpb.Plan {
+	for r := range p.Workload.Programs {
+		for i, word := range strings.Fields(text) {
+			c := communication(p, r, i)
+			c.InBuffer, c.OutBuffer = int64(word[0]-'0'), int64(word[2]-'0')
+		}
+	}
+	return p
+}
+
 // splits gives an all_to_allv of two ranks its parts; rank 0 sends n to rank 1,
 // which expects 9.
 func splits(p *planpb.Plan, n int64) *planpb.Plan {
@@ -233,21 +309,33 @@ func swapped(p *planpb.Plan) *planpb.Plan {
 // TestMalformedPlans: whatever a file holds, there is an answer.
 func TestMalformedPlans(t *testing.T) {
 	for name, change := range map[string]func(*planpb.Plan){
-		"no workload":       func(p *planpb.Plan) { p.Workload = nil },
-		"backend":           func(p *planpb.Plan) { communication(p, 0, 0).Backend = "gl\x1b[2Joo" },
-		"group":             func(p *planpb.Plan) { communication(p, 0, 0).Group = 9 },
-		"negative group":    func(p *planpb.Plan) { communication(p, 0, 0).Group = -1 },
-		"stream":            func(p *planpb.Plan) { p.Workload.Programs[0].Tasks[0].Stream = 3 },
-		"dependency":        func(p *planpb.Plan) { p.Workload.Programs[0].Tasks[0].Deps = []int32{0} },
-		"operation":         func(p *planpb.Plan) { communication(p, 0, 0).Op = 99 },
-		"rank order":        func(p *planpb.Plan) { p.Workload.Programs[1].Rank = 0 },
-		"rank outside":      func(p *planpb.Plan) { p.Workload.Programs[1].Rank = 7 },
-		"member twice":      func(p *planpb.Plan) { p.Workload.Groups[0].Ranks = []int32{0, 0} },
-		"member outside":    func(p *planpb.Plan) { p.Workload.Groups[0].Ranks = []int32{0, 5} },
-		"no member":         func(p *planpb.Plan) { p.Workload.Groups[0].Ranks = []int32{1} },
-		"peer":              func(p *planpb.Plan) { communication(p, 0, 1).Transfers[0].Peer = 8 },
-		"no transfer":       func(p *planpb.Plan) { communication(p, 0, 1).Transfers = nil },
-		"two transfers":     func(p *planpb.Plan) { c := communication(p, 0, 1); c.Transfers = append(c.Transfers, c.Transfers[0]) },
+		"no workload":      func(p *planpb.Plan) { p.Workload = nil },
+		"backend":          func(p *planpb.Plan) { communication(p, 0, 0).Backend = "gl\x1b[2Joo" },
+		"group":            func(p *planpb.Plan) { communication(p, 0, 0).Group = 9 },
+		"negative group":   func(p *planpb.Plan) { communication(p, 0, 0).Group = -1 },
+		"stream":           func(p *planpb.Plan) { p.Workload.Programs[0].Tasks[0].Stream = 3 },
+		"dependency":       func(p *planpb.Plan) { p.Workload.Programs[0].Tasks[0].Deps = []int32{0} },
+		"operation":        func(p *planpb.Plan) { communication(p, 0, 0).Op = 99 },
+		"rank order":       func(p *planpb.Plan) { p.Workload.Programs[1].Rank = 0 },
+		"rank outside":     func(p *planpb.Plan) { p.Workload.Programs[1].Rank = 7 },
+		"member twice":     func(p *planpb.Plan) { p.Workload.Groups[0].Ranks = []int32{0, 0} },
+		"member outside":   func(p *planpb.Plan) { p.Workload.Groups[0].Ranks = []int32{0, 5} },
+		"no member":        func(p *planpb.Plan) { p.Workload.Groups[0].Ranks = []int32{1} },
+		"peer":             func(p *planpb.Plan) { communication(p, 0, 1).Transfers[0].Peer = 8 },
+		"no transfer":      func(p *planpb.Plan) { communication(p, 0, 1).Transfers = nil },
+		"two transfers":    func(p *planpb.Plan) { c := communication(p, 0, 1); c.Transfers = append(c.Transfers, c.Transfers[0]) },
+		"event of a group": func(p *planpb.Plan) { lives(p, "+9@0") },
+		"event too late":   func(p *planpb.Plan) { lives(p, "+0@3") },
+		"events backwards": func(p *planpb.Plan) { lives(p, "+0@1 -0@0") },
+		"event of a member": func(p *planpb.Plan) {
+			p.Workload.Groups[0].Ranks = []int32{1}
+			p.Workload.Programs[0].Tasks = nil
+			lives(p, "+0@0")
+		},
+		"event of no kind":  func(p *planpb.Plan) { p.Workload.Programs[0].Communicators = []*planpb.CommunicatorEvent{{}} },
+		"buffer":            func(p *planpb.Plan) { communication(p, 0, 0).InBuffer = -1 },
+		"transfer's buffer": func(p *planpb.Plan) { communication(p, 0, 1).Transfers[0].Buffer = -1 },
+		"channels":          func(p *planpb.Plan) { communication(p, 0, 0).Channels = -1 },
 		"transfer of group": func(p *planpb.Plan) { communication(p, 0, 0).Transfers = communication(p, 0, 1).Transfers },
 	} {
 		p := write(t, both, "g0 s1", "g0 r0")

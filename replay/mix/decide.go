@@ -30,6 +30,7 @@ func Decide(w *planpb.Workload, m Mix, name, traced string) (*planpb.Plan, error
 			}
 			if m.IsTraced() || !plan.Sized(c) {
 				c.Backend = traced
+				keepChannels(c)
 				continue
 			}
 			g := p.Workload.Groups[c.Group]
@@ -39,9 +40,18 @@ func Decide(w *planpb.Workload, m Mix, name, traced string) (*planpb.Plan, error
 				return nil, fmt.Errorf("mix %q: %w %s of %d bytes: add a last rule such as *=gloo", m.Text, ErrNoRule, opName(c), size)
 			}
 			c.Backend = backend
+			keepChannels(c)
 		}
 	}
 	return p, nil
+}
+
+// keepChannels drops the channels of the trace where another library than NCCL or
+// RCCL runs the operation, whose channels they were, or settings say how many.
+func keepChannels(c *planpb.Communication) {
+	if c.Backend != "nccl" && c.Backend != "rccl" {
+		c.Channels = 0
+	}
 }
 
 // Backends lists the backends that a plan uses, sorted.

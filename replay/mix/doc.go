@@ -55,4 +55,22 @@
 // and therefore refuses some plans that could not hang. A backend whose
 // Capability says Concurrent is trusted. Each rank is taken to have a GPU of its
 // own.
+//
+// # What a plan may say, and need not
+//
+// Some causes show only in plans that say more than the worker needs: the memory
+// of operations (buffers.go), when communicators are made and destroyed
+// (lifecycle.go), the environment of each rank (settings.go), the channels of
+// kernels and the SMs of GPUs (share.go). What is unset is not known, is listed as
+// not checked, and is never taken to be right. Plans from traces have channels,
+// hosts and GPUs where the profiler wrote them; the launcher adds the environment
+// before it checks a plan that it is to run. Traces say nothing of buffers and of
+// communicators' ends: there the worker is what catches it. It has memory of its
+// own for each stream, makes and destroys all communicators in one order on all
+// ranks, and where a library hangs for another reason, the launcher ends the run
+// when no rank makes progress and says what each was in.
+//
+// The order of making and destroying is checked against itself and against the
+// operations of the same communicator, not against operations of others that run
+// beside it.
 package mix

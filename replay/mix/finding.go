@@ -42,6 +42,8 @@ type Finding struct {
 	// Shortest: no circle of the plan has fewer steps. Searched in full unless
 	// the plan is huge.
 	Shortest bool `json:"shortest,omitempty"`
+
+	hangs bool // a way to hang, where the code does not say it
 }
 
 // Operation is a communication as one rank takes part in it.
@@ -89,8 +91,8 @@ func Kinds() []Kind {
 		{"E3", "deadlock", "no circle of operations that wait for each other, over all ranks"},
 		{"E4", "unsafe-concurrency", "operations on a GPU that belong to different libraries or groups are ordered by a dependency wherever their order could differ between ranks"},
 		{"E5", "backend-impossible", "one backend for an operation on all members, which can do it"},
-		{"E6", "buffer-not-ready", "a library that is not ordered by GPU streams gets a buffer only when the host knows that what fills it has ended"},
-		{"E7", "member-absent", "every member of a group that is used runs: making its communicator takes all of them"},
+		{"E6", "buffer-not-ready", "a library that is not ordered by GPU streams gets a buffer only when the host knows that what fills it has ended; nothing writes a buffer that another operation may still use"},
+		{"E7", "member-absent", "every member of a group that is used runs, and all make and destroy its communicator, in orders that do not wait for each other"},
 		{"E8", "threads", "a library is called from no more threads at once than it allows"},
 		{"E9", "settings-differ", "tuning files and environment are the same on all ranks"},
 		{"W1", "kernels-compete", "kernels of several groups may wait on one GPU at once and need more SMs than there are, or nobody knows"},
@@ -136,7 +138,7 @@ func (r *Report) Err() error {
 	}
 	f := r.Errors[0]
 	kind := ErrInvalidPlan
-	if f.Code == "E3" || f.Code == "E4" || f.Code == "E1" && f.Cycle != nil {
+	if f.Code == "E3" || f.Code == "E4" || f.Code == "E1" && f.Cycle != nil || f.hangs {
 		kind = ErrDeadlock
 	}
 	text := f.Message

@@ -119,3 +119,24 @@ func TestDecideUsesWhatAllMembersKnow(t *testing.T) {
 		t.Errorf("no rule matches: %v, want ErrNoRule", err)
 	}
 }
+
+// TestChannelsBelongToTheLibrary: those of the trace's NCCL say nothing about
+// others, nor about NCCL with settings.
+func TestChannelsBelongToTheLibrary(t *testing.T) {
+	for backend, want := range map[string]int32{"nccl": 24, "rccl": 24, "gloo": 0, "nccl:ring/ch=8": 0} {
+		m, err := mix.Parse("*=" + backend)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := held(write(t, both, "g0", "g0"), 24, 0).Workload
+		for _, m := range []mix.Mix{m, {Text: mix.Traced}} {
+			p, err := mix.Decide(w, m, "x", backend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := communication(p, 0, 0).Channels; got != want {
+				t.Errorf("%s by %q: %d channels, want %d", backend, m.Text, got, want)
+			}
+		}
+	}
+}

@@ -118,6 +118,11 @@ func newModel(w *planpb.Workload, caps *Capabilities) (*model, error) {
 			}
 		}
 	}
+	for _, program := range w.Programs {
+		if err := m.checkEvents(program, members); err != nil {
+			return nil, fmt.Errorf("rank %d: %w", program.Rank, err)
+		}
+	}
 	m.numberTransfers()
 	return m, nil
 }
@@ -163,6 +168,9 @@ func (m *model) addTask(p int, i int32, t *planpb.Task, members []map[int32]int3
 	if err := checkShape(c); err != nil {
 		return err
 	}
+	if c.InBuffer < 0 || c.OutBuffer < 0 || c.Channels < 0 {
+		return errors.New("a number of a buffer or of channels is negative")
+	}
 	m.commOf[task] = m.communicator(c, members)
 	if !plan.Op(c).IsP2P() {
 		k := plan.CollectiveKey(c)
@@ -176,6 +184,9 @@ func (m *model) addTask(p int, i int32, t *planpb.Task, members []map[int32]int3
 		return nil
 	}
 	for _, tr := range c.Transfers {
+		if tr.GetBuffer() < 0 {
+			return errors.New("a number of a buffer is negative")
+		}
 		if _, ok := members[c.Group][tr.GetPeer()]; !ok {
 			return fmt.Errorf("its peer %d is not in group %s", tr.GetPeer(), m.groupName(c.Group))
 		}

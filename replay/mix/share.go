@@ -126,25 +126,55 @@ func (s *sharing) checkSMs(p int, compete []together) {
 	for _, t := range compete {
 		comms[s.of[t.a]], comms[s.of[t.b]] = true, true
 	}
-	channels, known := 0, s.caps.SMs > 0
-	for k := range comms {
-		c := s.cap(s.meetings[k].comm)
-		channels += c.Channels
-		known = known && c.Channels > 0
+	sms := s.caps.SMs
+	if sms == 0 {
+		sms = int(s.w.Programs[p].GetPlace().GetSms())
 	}
-	if known && float64(channels) <= smShare*float64(s.caps.SMs) {
+	channels, known := 0, sms > 0
+	for _, n := range s.channels(p, comms) {
+		channels += n
+		known = known && n > 0
+	}
+	if known && float64(channels) <= smShare*float64(sms) {
 		return
 	}
 	s.found.add("W1", "", func() Finding {
 		text := "how many SMs they hold is not known"
 		if known {
-			text = fmt.Sprintf("they hold up to %d of %d SMs", channels, s.caps.SMs)
+			text = fmt.Sprintf("they hold up to %d of %d SMs", channels, sms)
 		}
 		f := s.finding([]int32{compete[0].a, compete[0].b}, "", "limit their channels (NCCL_MAX_CTAS), or order their operations; --capabilities can say channels and sms")
 		f.Message = fmt.Sprintf("on rank %d kernels for %d sets of ranks may wait at once, for example %s and %s; %s",
 			s.w.Programs[p].Rank, len(comms), f.Operations[0].short(), f.Operations[1].short(), text)
 		return f
 	})
+}
+
+// channels is how many SMs a kernel of each of some meetings holds at most on a
+// rank, 0 where that is not known: as the backend's settings or --capabilities
+// say, else as the plan says of its operations.
+func (s *sharing) channels(p int, meetings map[int32]bool) map[int32]int {
+	most := map[int32]int{}
+	unknown := map[int32]bool{}
+	for i, t := range s.w.Programs[p].Tasks {
+		n := s.base[p] + int32(i)
+		k := s.of[n]
+		if !meetings[k] {
+			continue
+		}
+		held := s.cap(s.meetings[k].comm).Channels
+		if held == 0 {
+			held = int(t.GetCommunication().GetChannels())
+		}
+		most[k] = max(most[k], held)
+		unknown[k] = unknown[k] || held == 0
+	}
+	for k := range unknown {
+		if unknown[k] {
+			most[k] = 0
+		}
+	}
+	return most
 }
 
 // checkThreads: a library that must be called by one thread at a time (E8).

@@ -121,12 +121,22 @@ func largestCount(c *planpb.Communication) int64 {
 
 // gaps lists what the plan does not say, so that it can't be checked.
 func (m *model) gaps() []Gap {
-	list := []Gap{
-		{"E6", "the plan has no buffers: whether one is used again too early can't be seen"},
-		{"E7", "the plan does not destroy communicators; the worker makes and destroys them in one order on all ranks"},
-		{"E9", "the plan names no tuning files and no environment: see to it that they are the same on all ranks"},
+	list := []Gap{{"W4", "the plan does not list what of the trace was left out of it: \"mixdown plan\" says so when it makes one"}}
+	all, unnamed := m.unnamedBuffers()
+	switch {
+	case all > 0 && unnamed == all:
+		list = append(list, Gap{"E6", "the plan has no buffers: whether one is used again too early can't be seen"})
+	case unnamed > 0:
+		list = append(list, Gap{"E6", fmt.Sprintf("%s of %d without buffers, and all computation: whether one is used again too early there can't be seen", countOf(int(unnamed), "communication"), all)})
+	case all > 0:
+		list = append(list, Gap{"E6", "the plan does not say what memory computation uses: whether it does too early can't be seen"})
 	}
-	list = append(list, Gap{"W4", "the plan does not list what of the trace was left out of it: \"mixdown plan\" says so when it makes one"})
+	if ranks := m.unknownLives(); len(ranks) > 0 {
+		list = append(list, Gap{"E7", m.notSaidBy(ranks, "when communicators are made and destroyed") + "; the worker does both in one order on all ranks"})
+	}
+	if ranks := m.unknownSettings(); len(ranks) > 0 {
+		list = append(list, Gap{"E9", m.notSaidBy(ranks, "which tuning files and environment they have") + ": see to it that they are the same on all ranks"})
+	}
 	var unknown []string
 	measured := false
 	for i := range m.backends {
@@ -143,4 +153,12 @@ func (m *model) gaps() []Gap {
 	}
 	slices.SortStableFunc(list, func(a, b Gap) int { return cmp.Compare(a.Code, b.Code) })
 	return list
+}
+
+// notSaidBy words what the plan does not say of some or all ranks.
+func (m *model) notSaidBy(ranks []int32, what string) string {
+	if len(ranks) == len(m.w.Programs) {
+		return "the plan does not say " + what
+	}
+	return fmt.Sprintf("the plan does not say of %s: %s", ranksText(ranks), what)
 }

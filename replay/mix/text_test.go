@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"mixdown/replay/mix"
@@ -85,8 +86,8 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 // TestWhatIsNotChecked: what a plan does not say is listed, never passed over in
-// silence: tuning files and environments that differ (D12), the end of
-// communicators (D16), buffers, and measurements.
+// silence: tuning files and environments (D12), when communicators are made and
+// destroyed (D16), buffers, and measurements.
 func TestWhatIsNotChecked(t *testing.T) {
 	codes := func(r *mix.Report) (list []string) {
 		for _, g := range r.NotChecked {
@@ -101,6 +102,15 @@ func TestWhatIsNotChecked(t *testing.T) {
 	known := capabilities(t, `{"name":"mylib","measured":[{"max_bytes":1048576,"max_ranks":8}]}`)
 	if got := codes(mix.Inspect(p, mix.CheckOptions{Capabilities: known})); !slices.Equal(got, []string{"E6", "E7", "E9", "W4"}) {
 		t.Errorf("not checked with capabilities: %v", got)
+	}
+	environments(lives(p, "-0@1", "-0@1"), "a1")
+	r := mix.Inspect(buffers(p, "1:2"), mix.CheckOptions{Capabilities: known})
+	if got := codes(r); !slices.Equal(got, []string{"E6", "E9", "W4"}) || !strings.Contains(r.NotChecked[0].Why, "computation") || !strings.Contains(r.NotChecked[1].Why, "of rank 1") {
+		t.Errorf("not checked of a plan that says all but one rank's environment: %+v", r.NotChecked)
+	}
+	communication(p, 0, 0).OutBuffer = 0
+	if r := mix.Inspect(p, mix.CheckOptions{Capabilities: known}); !strings.Contains(r.NotChecked[0].Why, "1 communication of 2 without buffers") {
+		t.Errorf("not checked of a plan with buffers of one rank: %+v", r.NotChecked)
 	}
 }
 

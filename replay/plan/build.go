@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"google.golang.org/protobuf/proto"
+
 	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
 	"mixdown/ingest/diagnostic"
@@ -68,10 +70,28 @@ func Build(run *trace.Run, match *collective.Matching, opts Options) (*planpb.Wo
 			return nil, diags, err
 		}
 		program.TraceNs = w.end(r) - w.windows[r].start
+		program.Place = placeOf(rank)
 		w.pb.Programs = append(w.pb.Programs, program)
 	}
 	w.pb.TraceStepNs = w.traceStep()
 	return w.pb, diags, nil
+}
+
+// placeOf is where a rank ran, as far as its trace tells; nil when it does not.
+func placeOf(rank *trace.Rank) *planpb.Place {
+	p := &planpb.Place{Host: rank.Host}
+	for i := range rank.Operations {
+		e := rank.Operations[i].Event
+		if e < 0 || e >= rank.Events.Len() || !rank.Events.Category[e].OnDevice() || rank.Events.Device[e] < 0 {
+			continue
+		}
+		p.Device, p.Sms = proto.Int32(rank.Events.Device[e]), int32(rank.SMs)
+		break
+	}
+	if p.Host == "" && p.Device == nil {
+		return nil
+	}
+	return p
 }
 
 // newWorkload chooses the step and its communication. The workload is never nil.

@@ -94,7 +94,7 @@ func (w *workload) convert(c *collective.Collective) []*planpb.Communication {
 			w.leaveOut("size-unknown", m, "its size is not in the trace (record_shapes=True records it)")
 			return nil
 		}
-		parts[k] = &planpb.Communication{Op: op, Dtype: dtypesToPB[o.DType], InCount: o.In, OutCount: o.Out}
+		parts[k] = &planpb.Communication{Op: op, Dtype: dtypesToPB[o.DType], InCount: o.In, OutCount: o.Out, Channels: int32(o.Channels)}
 		if c.Op.Reduces() && !o.DType.Reducible() {
 			w.leaveOut("communication-not-replayed", m, "no library reduces "+string(o.DType))
 			return nil
@@ -333,7 +333,7 @@ func (w *workload) chooseTransfers() {
 		op := &w.run.Ranks[m.Rank].Operations[m.Operation]
 		c := &planpb.Communication{
 			Group: w.group(w.match.GroupOf[m.Rank][op.Group]), Op: opsToPB[op.Op], Dtype: dtypesToPB[op.DType],
-			InCount: op.In, OutCount: op.Out,
+			InCount: op.In, OutCount: op.Out, Channels: int32(op.Channels),
 		}
 		for t, tr := range op.Transfers {
 			c.Transfers = append(c.Transfers, &planpb.Transfer{

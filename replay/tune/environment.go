@@ -52,26 +52,3 @@ func (e Environment) sealed() Environment {
 	e.Hash = hex.EncodeToString(h.Sum(nil)[:6])
 	return e
 }
-
-// steering are the beginnings of names of variables that steer libraries.
-var steering = []string{"NCCL_", "RCCL_", "OMPI_MCA_", "MPIR_CVAR_", "MPICH_", "UCX_", "UCC_", "GLOO_", "FI_", "MSCCLPP_", "I_MPI_", "MV2_"}
-
-// secret are parts of names whose values nobody should find in a table.
-var secret = []string{"TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL"}
-
-// Steering picks from an environment, "NAME=VALUE" each, the variables that steer
-// communication libraries. Values of names that look like secrets are left out.
-func Steering(environ []string) map[string]string {
-	m := map[string]string{}
-	for _, entry := range environ {
-		name, value, _ := strings.Cut(entry, "=")
-		if !slices.ContainsFunc(steering, func(p string) bool { return strings.HasPrefix(name, p) }) {
-			continue
-		}
-		if slices.ContainsFunc(secret, func(p string) bool { return strings.Contains(name, p) }) {
-			value = "(left out)"
-		}
-		m[name] = value
-	}
-	return m
-}

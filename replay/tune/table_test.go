@@ -115,11 +115,3 @@ func TestMerge(t *testing.T) {
 		t.Errorf("put: %v, %d", err, a.Rows[0].Time)
 	}
 }
-
-func TestSteeringHidesSecrets(t *testing.T) {
-	got := tune.Steering([]string{"NCCL_ALGO=Ring", "HOME=/root", "UCX_AUTH_TOKEN=x", "OMPI_MCA_coll=^han"})
-	want := map[string]string{"NCCL_ALGO": "Ring", "UCX_AUTH_TOKEN": "(left out)", "OMPI_MCA_coll": "^han"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}

@@ -46,7 +46,7 @@ func Topic(name string) (string, error) {
 		text = strings.Replace(text, "SCHEDULES\n", listSchedules(), 1)
 	case "what-ifs":
 		text = strings.Replace(text, "WHATIFS\n", listWhatIfs(), 1)
-	case "deadlocks":
+	case "deadlocks", "diagnostics":
 		text = strings.Replace(text, "CHECKS\n", "CHECKS\n"+listChecks(), 1)
 	}
 	return text, err

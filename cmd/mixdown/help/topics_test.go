@@ -1,6 +1,7 @@
 package help_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -92,5 +93,30 @@ func TestDeadlocksPageNamesAllChecks(t *testing.T) {
 	example := page[strings.Index(page, `{"schema_version"`):]
 	if _, err := mix.ParseCapabilities(strings.NewReader(example[:strings.Index(example, "]}")+2])); err != nil {
 		t.Errorf("the example: %v", err)
+	}
+}
+
+// TestEveryCheckIsListed: E1 to E9 and W1 to W7 exist, and both pages name all
+// checks.
+func TestEveryCheckIsListed(t *testing.T) {
+	codes := map[string]bool{}
+	for _, name := range []string{"deadlocks", "diagnostics"} {
+		page, err := help.Topic(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range mix.Kinds() {
+			codes[k.Code] = true
+			if !strings.Contains(page, "  "+k.Code+" "+k.Name+" ") {
+				t.Errorf("help %s does not list %s %s", name, k.Code, k.Name)
+			}
+		}
+	}
+	for kind, last := range map[string]int{"E": 9, "W": 7} {
+		for n := 1; n <= last; n++ {
+			if code := fmt.Sprint(kind, n); !codes[code] {
+				t.Errorf("there is no check %s", code)
+			}
+		}
 	}
 }

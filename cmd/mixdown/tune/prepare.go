@@ -9,6 +9,7 @@ import (
 
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/ingest/comm"
+	"mixdown/replay/environment"
 	"mixdown/replay/launch"
 	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
@@ -59,7 +60,7 @@ func (o *Options) prepare(ctx context.Context) (measure.Options, error) {
 		}
 	}
 	m.Contenders = list
-	m.Environment = tune.Environment{Hardware: measure.Hardware(), Libraries: libraries, Variables: tune.Steering(os.Environ())}
+	m.Environment = tune.Environment{Hardware: measure.Hardware(), Libraries: libraries, Variables: environment.Steering(os.Environ())}
 	return m, nil
 }
 

@@ -441,6 +441,55 @@ func (Span_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_plan_proto_rawDescGZIP(), []int{2, 0}
 }
 
+type CommunicatorEvent_Kind int32
+
+const (
+	CommunicatorEvent_KIND_UNSPECIFIED CommunicatorEvent_Kind = 0
+	CommunicatorEvent_MADE             CommunicatorEvent_Kind = 1
+	CommunicatorEvent_DESTROYED        CommunicatorEvent_Kind = 2
+)
+
+// Enum value maps for CommunicatorEvent_Kind.
+var (
+	CommunicatorEvent_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "MADE",
+		2: "DESTROYED",
+	}
+	CommunicatorEvent_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"MADE":             1,
+		"DESTROYED":        2,
+	}
+)
+
+func (x CommunicatorEvent_Kind) Enum() *CommunicatorEvent_Kind {
+	p := new(CommunicatorEvent_Kind)
+	*p = x
+	return p
+}
+
+func (x CommunicatorEvent_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CommunicatorEvent_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_plan_proto_enumTypes[6].Descriptor()
+}
+
+func (CommunicatorEvent_Kind) Type() protoreflect.EnumType {
+	return &file_plan_proto_enumTypes[6]
+}
+
+func (x CommunicatorEvent_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CommunicatorEvent_Kind.Descriptor instead.
+func (CommunicatorEvent_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_plan_proto_rawDescGZIP(), []int{10, 0}
+}
+
 // Group is a process group: an ordered list of global ranks.
 type Group struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -646,10 +695,11 @@ func (x *Span) GetDurationNs() int64 {
 // Transfer is one direction of point-to-point communication.
 type Transfer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Send          bool                   `protobuf:"varint,1,opt,name=send,proto3" json:"send,omitempty"`   // else a receive
-	Peer          int32                  `protobuf:"varint,2,opt,name=peer,proto3" json:"peer,omitempty"`   // global rank
-	Count         int64                  `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"` // elements
-	Match         int64                  `protobuf:"varint,4,opt,name=match,proto3" json:"match,omitempty"` // the same number on the sending and the receiving side, unique among all transfers between the two ranks of the group, below 2^62
+	Send          bool                   `protobuf:"varint,1,opt,name=send,proto3" json:"send,omitempty"`     // else a receive
+	Peer          int32                  `protobuf:"varint,2,opt,name=peer,proto3" json:"peer,omitempty"`     // global rank
+	Count         int64                  `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`   // elements
+	Match         int64                  `protobuf:"varint,4,opt,name=match,proto3" json:"match,omitempty"`   // the same number on the sending and the receiving side, unique among all transfers between the two ranks of the group, below 2^62
+	Buffer        int64                  `protobuf:"varint,5,opt,name=buffer,proto3" json:"buffer,omitempty"` // as Communication.in_buffer
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -712,6 +762,13 @@ func (x *Transfer) GetMatch() int64 {
 	return 0
 }
 
+func (x *Transfer) GetBuffer() int64 {
+	if x != nil {
+		return x.Buffer
+	}
+	return 0
+}
+
 // Communication is one operation of one group as this rank takes part in it.
 type Communication struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -745,7 +802,13 @@ type Communication struct {
 	// Several tensors in one operation, as torch.distributed coalesces them: one
 	// call where the library has such, else a sequence inside this task. in_count
 	// and out_count are the sums. The even collectives alone.
-	Parts         []*Part `protobuf:"bytes,17,rep,name=parts,proto3" json:"parts,omitempty"`
+	Parts []*Part `protobuf:"bytes,17,rep,name=parts,proto3" json:"parts,omitempty"`
+	// The memory that it reads and writes in the job, by numbers of this rank's own
+	// from 1 on: the same number is the same memory. 0: not known. The worker has
+	// buffers of its own, for each stream one pair.
+	InBuffer      int64 `protobuf:"varint,18,opt,name=in_buffer,json=inBuffer,proto3" json:"in_buffer,omitempty"`
+	OutBuffer     int64 `protobuf:"varint,19,opt,name=out_buffer,json=outBuffer,proto3" json:"out_buffer,omitempty"`
+	Channels      int32 `protobuf:"varint,20,opt,name=channels,proto3" json:"channels,omitempty"` // blocks of the kernel that ran it, each of which holds an SM; 0: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -897,6 +960,27 @@ func (x *Communication) GetParts() []*Part {
 		return x.Parts
 	}
 	return nil
+}
+
+func (x *Communication) GetInBuffer() int64 {
+	if x != nil {
+		return x.InBuffer
+	}
+	return 0
+}
+
+func (x *Communication) GetOutBuffer() int64 {
+	if x != nil {
+		return x.OutBuffer
+	}
+	return 0
+}
+
+func (x *Communication) GetChannels() int32 {
+	if x != nil {
+		return x.Channels
+	}
+	return 0
 }
 
 // Part is one tensor of a coalesced collective, with counts as
@@ -1174,6 +1258,149 @@ func (x *Stream) GetName() string {
 	return ""
 }
 
+// Place is where a rank runs: in a workload where the trace was made, in an
+// experiment that was started where its workers are. What is unset is not known.
+type Place struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Host   string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`            // name of the machine
+	Device *int32                 `protobuf:"varint,2,opt,name=device,proto3,oneof" json:"device,omitempty"` // number of its GPU on that machine
+	Sms    int32                  `protobuf:"varint,3,opt,name=sms,proto3" json:"sms,omitempty"`             // SMs of that GPU, 0: not known
+	// Hash of what libraries choose algorithms by: variables of the environment and
+	// the files that they name.
+	Environment   string `protobuf:"bytes,4,opt,name=environment,proto3" json:"environment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Place) Reset() {
+	*x = Place{}
+	mi := &file_plan_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Place) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Place) ProtoMessage() {}
+
+func (x *Place) ProtoReflect() protoreflect.Message {
+	mi := &file_plan_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Place.ProtoReflect.Descriptor instead.
+func (*Place) Descriptor() ([]byte, []int) {
+	return file_plan_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Place) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *Place) GetDevice() int32 {
+	if x != nil && x.Device != nil {
+		return *x.Device
+	}
+	return 0
+}
+
+func (x *Place) GetSms() int32 {
+	if x != nil {
+		return x.Sms
+	}
+	return 0
+}
+
+func (x *Place) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
+// CommunicatorEvent is when a rank of the job makes or destroys a communicator.
+// All members take part in both.
+type CommunicatorEvent struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Kind    CommunicatorEvent_Kind `protobuf:"varint,1,opt,name=kind,proto3,enum=mixdown.plan.v1.CommunicatorEvent_Kind" json:"kind,omitempty"`
+	Group   int32                  `protobuf:"varint,2,opt,name=group,proto3" json:"group,omitempty"`    // index into Workload.groups
+	Backend string                 `protobuf:"bytes,3,opt,name=backend,proto3" json:"backend,omitempty"` // "" in a workload: what the trace had
+	// Index of the first task that begins after it; the number of tasks when none does.
+	Before        int32 `protobuf:"varint,4,opt,name=before,proto3" json:"before,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommunicatorEvent) Reset() {
+	*x = CommunicatorEvent{}
+	mi := &file_plan_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommunicatorEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommunicatorEvent) ProtoMessage() {}
+
+func (x *CommunicatorEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_plan_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommunicatorEvent.ProtoReflect.Descriptor instead.
+func (*CommunicatorEvent) Descriptor() ([]byte, []int) {
+	return file_plan_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *CommunicatorEvent) GetKind() CommunicatorEvent_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return CommunicatorEvent_KIND_UNSPECIFIED
+}
+
+func (x *CommunicatorEvent) GetGroup() int32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *CommunicatorEvent) GetBackend() string {
+	if x != nil {
+		return x.Backend
+	}
+	return ""
+}
+
+func (x *CommunicatorEvent) GetBefore() int32 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
 // Program is what one rank does in one step. Tasks are ordered so that every
 // dependency and every earlier task of the same stream comes first.
 type Program struct {
@@ -1184,14 +1411,19 @@ type Program struct {
 	Tasks         []*Task                `protobuf:"bytes,4,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	// From the start of the rank's step in the trace to the end of its program, of
 	// its device and of its communication, ns.
-	TraceNs       int64 `protobuf:"varint,5,opt,name=trace_ns,json=traceNs,proto3" json:"trace_ns,omitempty"`
+	TraceNs int64  `protobuf:"varint,5,opt,name=trace_ns,json=traceNs,proto3" json:"trace_ns,omitempty"`
+	Place   *Place `protobuf:"bytes,6,opt,name=place,proto3" json:"place,omitempty"` // unset: not known
+	// In the order of the rank. Empty: not known. They say what the job does, for
+	// the check: the worker makes all communicators before its first iteration and
+	// destroys them after its last, in one order on all ranks.
+	Communicators []*CommunicatorEvent `protobuf:"bytes,7,rep,name=communicators,proto3" json:"communicators,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Program) Reset() {
 	*x = Program{}
-	mi := &file_plan_proto_msgTypes[9]
+	mi := &file_plan_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1435,7 @@ func (x *Program) String() string {
 func (*Program) ProtoMessage() {}
 
 func (x *Program) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[9]
+	mi := &file_plan_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1448,7 @@ func (x *Program) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Program.ProtoReflect.Descriptor instead.
 func (*Program) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{9}
+	return file_plan_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Program) GetRank() int32 {
@@ -1254,6 +1486,20 @@ func (x *Program) GetTraceNs() int64 {
 	return 0
 }
 
+func (x *Program) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+func (x *Program) GetCommunicators() []*CommunicatorEvent {
+	if x != nil {
+		return x.Communicators
+	}
+	return nil
+}
+
 // Workload is what the traces say ran, in one step.
 type Workload struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -1272,7 +1518,7 @@ type Workload struct {
 
 func (x *Workload) Reset() {
 	*x = Workload{}
-	mi := &file_plan_proto_msgTypes[10]
+	mi := &file_plan_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1284,7 +1530,7 @@ func (x *Workload) String() string {
 func (*Workload) ProtoMessage() {}
 
 func (x *Workload) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[10]
+	mi := &file_plan_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1297,7 +1543,7 @@ func (x *Workload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workload.ProtoReflect.Descriptor instead.
 func (*Workload) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{10}
+	return file_plan_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Workload) GetWorldSize() int32 {
@@ -1365,7 +1611,7 @@ type Dependencies struct {
 
 func (x *Dependencies) Reset() {
 	*x = Dependencies{}
-	mi := &file_plan_proto_msgTypes[11]
+	mi := &file_plan_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1623,7 @@ func (x *Dependencies) String() string {
 func (*Dependencies) ProtoMessage() {}
 
 func (x *Dependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[11]
+	mi := &file_plan_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1636,7 @@ func (x *Dependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependencies.ProtoReflect.Descriptor instead.
 func (*Dependencies) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{11}
+	return file_plan_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Dependencies) GetRecorded() int64 {
@@ -1434,7 +1680,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_plan_proto_msgTypes[12]
+	mi := &file_plan_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1446,7 +1692,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[12]
+	mi := &file_plan_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1459,7 +1705,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{12}
+	return file_plan_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Plan) GetName() string {
@@ -1506,7 +1752,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_plan_proto_msgTypes[13]
+	mi := &file_plan_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1518,7 +1764,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[13]
+	mi := &file_plan_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1531,7 +1777,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{13}
+	return file_plan_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Settings) GetIterations() int32 {
@@ -1602,7 +1848,7 @@ type Experiment struct {
 
 func (x *Experiment) Reset() {
 	*x = Experiment{}
-	mi := &file_plan_proto_msgTypes[14]
+	mi := &file_plan_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1614,7 +1860,7 @@ func (x *Experiment) String() string {
 func (*Experiment) ProtoMessage() {}
 
 func (x *Experiment) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[14]
+	mi := &file_plan_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1627,7 +1873,7 @@ func (x *Experiment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Experiment.ProtoReflect.Descriptor instead.
 func (*Experiment) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{14}
+	return file_plan_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Experiment) GetSchemaVersion() uint32 {
@@ -1670,7 +1916,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_plan_proto_msgTypes[15]
+	mi := &file_plan_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +1928,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[15]
+	mi := &file_plan_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +1941,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{15}
+	return file_plan_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Record) GetKind() isRecord_Kind {
@@ -1801,7 +2047,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_plan_proto_msgTypes[16]
+	mi := &file_plan_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +2059,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[16]
+	mi := &file_plan_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +2072,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{16}
+	return file_plan_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Header) GetSchemaVersion() uint32 {
@@ -1903,7 +2149,7 @@ type BackendInfo struct {
 
 func (x *BackendInfo) Reset() {
 	*x = BackendInfo{}
-	mi := &file_plan_proto_msgTypes[17]
+	mi := &file_plan_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1915,7 +2161,7 @@ func (x *BackendInfo) String() string {
 func (*BackendInfo) ProtoMessage() {}
 
 func (x *BackendInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[17]
+	mi := &file_plan_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1928,7 +2174,7 @@ func (x *BackendInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackendInfo.ProtoReflect.Descriptor instead.
 func (*BackendInfo) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{17}
+	return file_plan_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BackendInfo) GetName() string {
@@ -1965,7 +2211,7 @@ type Verification struct {
 
 func (x *Verification) Reset() {
 	*x = Verification{}
-	mi := &file_plan_proto_msgTypes[18]
+	mi := &file_plan_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2223,7 @@ func (x *Verification) String() string {
 func (*Verification) ProtoMessage() {}
 
 func (x *Verification) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[18]
+	mi := &file_plan_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2236,7 @@ func (x *Verification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verification.ProtoReflect.Descriptor instead.
 func (*Verification) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{18}
+	return file_plan_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Verification) GetPlan() int32 {
@@ -2036,7 +2282,7 @@ type Iteration struct {
 
 func (x *Iteration) Reset() {
 	*x = Iteration{}
-	mi := &file_plan_proto_msgTypes[19]
+	mi := &file_plan_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2294,7 @@ func (x *Iteration) String() string {
 func (*Iteration) ProtoMessage() {}
 
 func (x *Iteration) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[19]
+	mi := &file_plan_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2307,7 @@ func (x *Iteration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Iteration.ProtoReflect.Descriptor instead.
 func (*Iteration) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{19}
+	return file_plan_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Iteration) GetPlan() int32 {
@@ -2110,7 +2356,7 @@ type TaskTime struct {
 
 func (x *TaskTime) Reset() {
 	*x = TaskTime{}
-	mi := &file_plan_proto_msgTypes[20]
+	mi := &file_plan_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2122,7 +2368,7 @@ func (x *TaskTime) String() string {
 func (*TaskTime) ProtoMessage() {}
 
 func (x *TaskTime) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[20]
+	mi := &file_plan_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2135,7 +2381,7 @@ func (x *TaskTime) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTime.ProtoReflect.Descriptor instead.
 func (*TaskTime) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{20}
+	return file_plan_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TaskTime) GetTask() int32 {
@@ -2171,7 +2417,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_plan_proto_msgTypes[21]
+	mi := &file_plan_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2429,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[21]
+	mi := &file_plan_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2442,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{21}
+	return file_plan_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Failure) GetMessage() string {
@@ -2236,7 +2482,7 @@ type Footer struct {
 
 func (x *Footer) Reset() {
 	*x = Footer{}
-	mi := &file_plan_proto_msgTypes[22]
+	mi := &file_plan_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2248,7 +2494,7 @@ func (x *Footer) String() string {
 func (*Footer) ProtoMessage() {}
 
 func (x *Footer) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[22]
+	mi := &file_plan_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2261,7 +2507,7 @@ func (x *Footer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Footer.ProtoReflect.Descriptor instead.
 func (*Footer) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{22}
+	return file_plan_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Footer) GetMaxRssBytes() int64 {
@@ -2296,12 +2542,13 @@ const file_plan_proto_rawDesc = "" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\b\n" +
 	"\x04HOST\x10\x01\x12\n" +
 	"\n" +
-	"\x06DEVICE\x10\x02\"^\n" +
+	"\x06DEVICE\x10\x02\"v\n" +
 	"\bTransfer\x12\x12\n" +
 	"\x04send\x18\x01 \x01(\bR\x04send\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\x05R\x04peer\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x12\x14\n" +
-	"\x05match\x18\x04 \x01(\x03R\x05match\"\xc4\x04\n" +
+	"\x05match\x18\x04 \x01(\x03R\x05match\x12\x16\n" +
+	"\x06buffer\x18\x05 \x01(\x03R\x06buffer\"\x9c\x05\n" +
 	"\rCommunication\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\x05R\x05group\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12#\n" +
@@ -2321,7 +2568,11 @@ const file_plan_proto_rawDesc = "" +
 	"\abackend\x18\x0e \x01(\tR\abackend\x12\x19\n" +
 	"\bin_place\x18\x0f \x01(\bR\ainPlace\x12\x16\n" +
 	"\x06factor\x18\x10 \x01(\x01R\x06factor\x12+\n" +
-	"\x05parts\x18\x11 \x03(\v2\x15.mixdown.plan.v1.PartR\x05parts\">\n" +
+	"\x05parts\x18\x11 \x03(\v2\x15.mixdown.plan.v1.PartR\x05parts\x12\x1b\n" +
+	"\tin_buffer\x18\x12 \x01(\x03R\binBuffer\x12\x1d\n" +
+	"\n" +
+	"out_buffer\x18\x13 \x01(\x03R\toutBuffer\x12\x1a\n" +
+	"\bchannels\x18\x14 \x01(\x05R\bchannels\">\n" +
 	"\x04Part\x12\x19\n" +
 	"\bin_count\x18\x01 \x01(\x03R\ainCount\x12\x1b\n" +
 	"\tout_count\x18\x02 \x01(\x03R\boutCount\"%\n" +
@@ -2338,13 +2589,30 @@ const file_plan_proto_rawDesc = "" +
 	"\x06origin\x18\a \x01(\v2\x17.mixdown.plan.v1.OriginR\x06originB\x06\n" +
 	"\x04kind\"\x1c\n" +
 	"\x06Stream\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xc0\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"w\n" +
+	"\x05Place\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x1b\n" +
+	"\x06device\x18\x02 \x01(\x05H\x00R\x06device\x88\x01\x01\x12\x10\n" +
+	"\x03sms\x18\x03 \x01(\x05R\x03sms\x12 \n" +
+	"\venvironment\x18\x04 \x01(\tR\venvironmentB\t\n" +
+	"\a_device\"\xcf\x01\n" +
+	"\x11CommunicatorEvent\x12;\n" +
+	"\x04kind\x18\x01 \x01(\x0e2'.mixdown.plan.v1.CommunicatorEvent.KindR\x04kind\x12\x14\n" +
+	"\x05group\x18\x02 \x01(\x05R\x05group\x12\x18\n" +
+	"\abackend\x18\x03 \x01(\tR\abackend\x12\x16\n" +
+	"\x06before\x18\x04 \x01(\x05R\x06before\"5\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\b\n" +
+	"\x04MADE\x10\x01\x12\r\n" +
+	"\tDESTROYED\x10\x02\"\xb8\x02\n" +
 	"\aProgram\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12&\n" +
 	"\x0fstart_offset_ns\x18\x02 \x01(\x03R\rstartOffsetNs\x121\n" +
 	"\astreams\x18\x03 \x03(\v2\x17.mixdown.plan.v1.StreamR\astreams\x12+\n" +
 	"\x05tasks\x18\x04 \x03(\v2\x15.mixdown.plan.v1.TaskR\x05tasks\x12\x19\n" +
-	"\btrace_ns\x18\x05 \x01(\x03R\atraceNs\"\xaf\x02\n" +
+	"\btrace_ns\x18\x05 \x01(\x03R\atraceNs\x12,\n" +
+	"\x05place\x18\x06 \x01(\v2\x16.mixdown.plan.v1.PlaceR\x05place\x12H\n" +
+	"\rcommunicators\x18\a \x03(\v2\".mixdown.plan.v1.CommunicatorEventR\rcommunicators\"\xaf\x02\n" +
 	"\bWorkload\x12\x1d\n" +
 	"\n" +
 	"world_size\x18\x01 \x01(\x05R\tworldSize\x12.\n" +
@@ -2503,72 +2771,78 @@ func file_plan_proto_rawDescGZIP() []byte {
 	return file_plan_proto_rawDescData
 }
 
-var file_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_plan_proto_goTypes = []any{
-	(Op)(0),               // 0: mixdown.plan.v1.Op
-	(DType)(0),            // 1: mixdown.plan.v1.DType
-	(ReduceOp)(0),         // 2: mixdown.plan.v1.ReduceOp
-	(SpanMode)(0),         // 3: mixdown.plan.v1.SpanMode
-	(Device)(0),           // 4: mixdown.plan.v1.Device
-	(Span_Kind)(0),        // 5: mixdown.plan.v1.Span.Kind
-	(*Group)(nil),         // 6: mixdown.plan.v1.Group
-	(*Origin)(nil),        // 7: mixdown.plan.v1.Origin
-	(*Span)(nil),          // 8: mixdown.plan.v1.Span
-	(*Transfer)(nil),      // 9: mixdown.plan.v1.Transfer
-	(*Communication)(nil), // 10: mixdown.plan.v1.Communication
-	(*Part)(nil),          // 11: mixdown.plan.v1.Part
-	(*Wait)(nil),          // 12: mixdown.plan.v1.Wait
-	(*Task)(nil),          // 13: mixdown.plan.v1.Task
-	(*Stream)(nil),        // 14: mixdown.plan.v1.Stream
-	(*Program)(nil),       // 15: mixdown.plan.v1.Program
-	(*Workload)(nil),      // 16: mixdown.plan.v1.Workload
-	(*Dependencies)(nil),  // 17: mixdown.plan.v1.Dependencies
-	(*Plan)(nil),          // 18: mixdown.plan.v1.Plan
-	(*Settings)(nil),      // 19: mixdown.plan.v1.Settings
-	(*Experiment)(nil),    // 20: mixdown.plan.v1.Experiment
-	(*Record)(nil),        // 21: mixdown.plan.v1.Record
-	(*Header)(nil),        // 22: mixdown.plan.v1.Header
-	(*BackendInfo)(nil),   // 23: mixdown.plan.v1.BackendInfo
-	(*Verification)(nil),  // 24: mixdown.plan.v1.Verification
-	(*Iteration)(nil),     // 25: mixdown.plan.v1.Iteration
-	(*TaskTime)(nil),      // 26: mixdown.plan.v1.TaskTime
-	(*Failure)(nil),       // 27: mixdown.plan.v1.Failure
-	(*Footer)(nil),        // 28: mixdown.plan.v1.Footer
+	(Op)(0),                     // 0: mixdown.plan.v1.Op
+	(DType)(0),                  // 1: mixdown.plan.v1.DType
+	(ReduceOp)(0),               // 2: mixdown.plan.v1.ReduceOp
+	(SpanMode)(0),               // 3: mixdown.plan.v1.SpanMode
+	(Device)(0),                 // 4: mixdown.plan.v1.Device
+	(Span_Kind)(0),              // 5: mixdown.plan.v1.Span.Kind
+	(CommunicatorEvent_Kind)(0), // 6: mixdown.plan.v1.CommunicatorEvent.Kind
+	(*Group)(nil),               // 7: mixdown.plan.v1.Group
+	(*Origin)(nil),              // 8: mixdown.plan.v1.Origin
+	(*Span)(nil),                // 9: mixdown.plan.v1.Span
+	(*Transfer)(nil),            // 10: mixdown.plan.v1.Transfer
+	(*Communication)(nil),       // 11: mixdown.plan.v1.Communication
+	(*Part)(nil),                // 12: mixdown.plan.v1.Part
+	(*Wait)(nil),                // 13: mixdown.plan.v1.Wait
+	(*Task)(nil),                // 14: mixdown.plan.v1.Task
+	(*Stream)(nil),              // 15: mixdown.plan.v1.Stream
+	(*Place)(nil),               // 16: mixdown.plan.v1.Place
+	(*CommunicatorEvent)(nil),   // 17: mixdown.plan.v1.CommunicatorEvent
+	(*Program)(nil),             // 18: mixdown.plan.v1.Program
+	(*Workload)(nil),            // 19: mixdown.plan.v1.Workload
+	(*Dependencies)(nil),        // 20: mixdown.plan.v1.Dependencies
+	(*Plan)(nil),                // 21: mixdown.plan.v1.Plan
+	(*Settings)(nil),            // 22: mixdown.plan.v1.Settings
+	(*Experiment)(nil),          // 23: mixdown.plan.v1.Experiment
+	(*Record)(nil),              // 24: mixdown.plan.v1.Record
+	(*Header)(nil),              // 25: mixdown.plan.v1.Header
+	(*BackendInfo)(nil),         // 26: mixdown.plan.v1.BackendInfo
+	(*Verification)(nil),        // 27: mixdown.plan.v1.Verification
+	(*Iteration)(nil),           // 28: mixdown.plan.v1.Iteration
+	(*TaskTime)(nil),            // 29: mixdown.plan.v1.TaskTime
+	(*Failure)(nil),             // 30: mixdown.plan.v1.Failure
+	(*Footer)(nil),              // 31: mixdown.plan.v1.Footer
 }
 var file_plan_proto_depIdxs = []int32{
 	5,  // 0: mixdown.plan.v1.Span.kind:type_name -> mixdown.plan.v1.Span.Kind
 	0,  // 1: mixdown.plan.v1.Communication.op:type_name -> mixdown.plan.v1.Op
 	1,  // 2: mixdown.plan.v1.Communication.dtype:type_name -> mixdown.plan.v1.DType
 	2,  // 3: mixdown.plan.v1.Communication.reduce_op:type_name -> mixdown.plan.v1.ReduceOp
-	9,  // 4: mixdown.plan.v1.Communication.transfers:type_name -> mixdown.plan.v1.Transfer
-	11, // 5: mixdown.plan.v1.Communication.parts:type_name -> mixdown.plan.v1.Part
-	8,  // 6: mixdown.plan.v1.Task.span:type_name -> mixdown.plan.v1.Span
-	10, // 7: mixdown.plan.v1.Task.communication:type_name -> mixdown.plan.v1.Communication
-	12, // 8: mixdown.plan.v1.Task.wait:type_name -> mixdown.plan.v1.Wait
-	7,  // 9: mixdown.plan.v1.Task.origin:type_name -> mixdown.plan.v1.Origin
-	14, // 10: mixdown.plan.v1.Program.streams:type_name -> mixdown.plan.v1.Stream
-	13, // 11: mixdown.plan.v1.Program.tasks:type_name -> mixdown.plan.v1.Task
-	6,  // 12: mixdown.plan.v1.Workload.groups:type_name -> mixdown.plan.v1.Group
-	15, // 13: mixdown.plan.v1.Workload.programs:type_name -> mixdown.plan.v1.Program
-	17, // 14: mixdown.plan.v1.Workload.dependencies:type_name -> mixdown.plan.v1.Dependencies
-	16, // 15: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
-	3,  // 16: mixdown.plan.v1.Settings.span_mode:type_name -> mixdown.plan.v1.SpanMode
-	4,  // 17: mixdown.plan.v1.Settings.device:type_name -> mixdown.plan.v1.Device
-	18, // 18: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
-	19, // 19: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
-	22, // 20: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
-	24, // 21: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
-	25, // 22: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
-	27, // 23: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
-	28, // 24: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
-	23, // 25: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
-	26, // 26: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	10, // 4: mixdown.plan.v1.Communication.transfers:type_name -> mixdown.plan.v1.Transfer
+	12, // 5: mixdown.plan.v1.Communication.parts:type_name -> mixdown.plan.v1.Part
+	9,  // 6: mixdown.plan.v1.Task.span:type_name -> mixdown.plan.v1.Span
+	11, // 7: mixdown.plan.v1.Task.communication:type_name -> mixdown.plan.v1.Communication
+	13, // 8: mixdown.plan.v1.Task.wait:type_name -> mixdown.plan.v1.Wait
+	8,  // 9: mixdown.plan.v1.Task.origin:type_name -> mixdown.plan.v1.Origin
+	6,  // 10: mixdown.plan.v1.CommunicatorEvent.kind:type_name -> mixdown.plan.v1.CommunicatorEvent.Kind
+	15, // 11: mixdown.plan.v1.Program.streams:type_name -> mixdown.plan.v1.Stream
+	14, // 12: mixdown.plan.v1.Program.tasks:type_name -> mixdown.plan.v1.Task
+	16, // 13: mixdown.plan.v1.Program.place:type_name -> mixdown.plan.v1.Place
+	17, // 14: mixdown.plan.v1.Program.communicators:type_name -> mixdown.plan.v1.CommunicatorEvent
+	7,  // 15: mixdown.plan.v1.Workload.groups:type_name -> mixdown.plan.v1.Group
+	18, // 16: mixdown.plan.v1.Workload.programs:type_name -> mixdown.plan.v1.Program
+	20, // 17: mixdown.plan.v1.Workload.dependencies:type_name -> mixdown.plan.v1.Dependencies
+	19, // 18: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
+	3,  // 19: mixdown.plan.v1.Settings.span_mode:type_name -> mixdown.plan.v1.SpanMode
+	4,  // 20: mixdown.plan.v1.Settings.device:type_name -> mixdown.plan.v1.Device
+	21, // 21: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
+	22, // 22: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
+	25, // 23: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
+	27, // 24: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
+	28, // 25: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
+	30, // 26: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
+	31, // 27: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
+	26, // 28: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
+	29, // 29: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_plan_proto_init() }
@@ -2581,7 +2855,8 @@ func file_plan_proto_init() {
 		(*Task_Communication)(nil),
 		(*Task_Wait)(nil),
 	}
-	file_plan_proto_msgTypes[15].OneofWrappers = []any{
+	file_plan_proto_msgTypes[9].OneofWrappers = []any{}
+	file_plan_proto_msgTypes[17].OneofWrappers = []any{
 		(*Record_Header)(nil),
 		(*Record_Verification)(nil),
 		(*Record_Iteration)(nil),
@@ -2593,8 +2868,8 @@ func file_plan_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plan_proto_rawDesc), len(file_plan_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   23,
+			NumEnums:      7,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,28 @@
+package kineto_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestHostGPUsAndChannels: only what the file says without doubt.
+func TestHostGPUsAndChannels(t *testing.T) {
+	const events = `
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce(ncclDevComm*)","pid":0,"tid":20,"ts":30.5,"dur":7.25,"args":{"stream":20,"device":0,"grid":%s,"block":[544,1,1],"Collective name":"allreduce","dtype":"Float","In msg nelems":4,"Out msg nelems":4,"Group size":2,"Process Group Name":"0","Process Group Ranks":"[0, 1]"}}`
+	for _, c := range []struct {
+		head, grid string
+		want       string // host, SMs, channels
+	}{
+		{`"host_name":"node7","deviceProperties":[{"id":0,"name":"A","numSms":108},{"id":1,"name":"A","numSms":108}],`, `[24,1,1]`, "node7 108 24"},
+		{`"deviceProperties":[{"id":0,"numSms":108},{"id":1,"numSms":132}],`, `[2,3,1]`, " 0 6"},
+		{`"host_name":7,"deviceProperties":[{"id":0,"numSms":-5}],`, `"24"`, " 0 0"},
+		{`"deviceProperties":{"numSms":4},`, `[0,1,1]`, " 0 0"},
+		{``, `[9000000000000000000,2,1]`, " 0 0"},
+	} {
+		run := one(t, c.head, fmt.Sprintf(events, c.grid))
+		r := run.Ranks[0]
+		if got := fmt.Sprint(r.Host, " ", r.SMs, " ", r.Operations[0].Channels); got != c.want {
+			t.Errorf("%s grid %s: %q, want %q", c.head, c.grid, got, c.want)
+		}
+	}
+}
