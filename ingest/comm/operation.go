@@ -19,6 +19,9 @@ type Transfer struct {
 	Count int64
 }
 
+// Tensor is one tensor of a coalesced collective, sizes as Operation's In and Out.
+type Tensor struct{ In, Out int64 }
+
 // Operation is one communication as one rank took part in it.
 type Operation struct {
 	Op    Op
@@ -36,6 +39,11 @@ type Operation struct {
 	InSplits, OutSplits []int64
 	SplitsKnown         bool // the trace says how the parts are cut (nil then means evenly)
 	SplitsEstimated     bool
+
+	// Tensors are the sizes of a collective that several tensors were coalesced
+	// into, in their order; nil when it has one, or when the trace has only their
+	// sum.
+	Tensors []Tensor
 
 	Channels int // blocks of its kernel, each of which holds an SM; 0 when not known
 

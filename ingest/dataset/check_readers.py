@@ -21,7 +21,7 @@ I, T, B, L = pa.int64(), pa.string(), pa.bool_(), pa.list_(pa.int64())
 TABLES = {
     "events": "event:I name:T category:T thread:I ts:I dur:I offset:I correlation:I? stream:I? device:I? phase:T?",
     "operations": "operation:I op:T group:I index_in_group:I dtype:T? in_elements:I? out_elements:I? in_bytes:I? out_bytes:I? "
-    "in_splits:L? out_splits:L? splits_known:B splits_estimated:B channels:I? root:I? transfers:X? seq:I? comms_id:U? thread:I? "
+    "in_splits:L? out_splits:L? splits_known:B splits_estimated:B tensors:Y? channels:I? root:I? transfers:X? seq:I? comms_id:U? thread:I? "
     "issued_ns:I returned_ns:I ts:I dur:I stream:T? name:T module:T? offset:I record_function:I? event:I? events:L?",
     "ranks": "source:T rank_from:T host:T? sms:I? events_read:I events:I backend:T? world_size:I? cpu_only:B truncated:B",
     "groups": "group:I? name:T? description:T? size:I? ranks:L? stream:T?",
@@ -32,10 +32,12 @@ TABLES = {
 }
 ARROW = {
     "I": "int64", "T": "string", "B": "bool", "U": "uint64", "L": "list<element: int64 not null>",
+    "Y": "list<element: struct<in_elements: int64 not null, out_elements: int64 not null> not null>",
     "X": "list<element: struct<send: bool not null, peer: int64, elements: int64 not null> not null>",
 }
 DUCKDB = {
     "I": "BIGINT", "T": "VARCHAR", "B": "BOOLEAN", "U": "UBIGINT", "L": "BIGINT[]",
+    "Y": "STRUCT(in_elements BIGINT, out_elements BIGINT)[]",
     "X": "STRUCT(send BOOLEAN, peer BIGINT, elements BIGINT)[]",
 }
 

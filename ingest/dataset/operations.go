@@ -32,6 +32,7 @@ func operations(r *trace.Rank) *table {
 			integers("out_splits", func(i int) *[]int64 { return &at(i).OutSplits }),
 			truth("splits_known", func(i int) *bool { return &at(i).SplitsKnown }),
 			truth("splits_estimated", func(i int) *bool { return &at(i).SplitsEstimated }),
+			tensors(at),
 			optional("channels",
 				func(i int) (int64, bool) { return int64(at(i).Channels), at(i).Channels > 0 },
 				func(i int, v int64) error { at(i).Channels = int(v); return nil }),
@@ -111,6 +112,31 @@ func transfers(at func(i int) *comm.Operation) column {
 		listLeaf(l, false, inList,
 			func(i, j int) (int64, bool) { return field(i, j).Count, true },
 			func(i, j int, v int64) { field(i, j).Count = v }))
+}
+
+// tensors is the column of coalesced collectives: a list of records.
+func tensors(at func(i int) *comm.Operation) column {
+	l := list{
+		name: "tensors",
+		length: func(i int) int {
+			if at(i).Tensors == nil {
+				return -1
+			}
+			return len(at(i).Tensors)
+		},
+		resize: func(i, n int) { at(i).Tensors = make([]comm.Tensor, n) },
+	}
+	fields := schema.FieldList{
+		node[int64]("in_elements", parquet.Repetitions.Required),
+		node[int64]("out_elements", parquet.Repetitions.Required),
+	}
+	return l.of(schema.MustGroup(schema.NewGroupNode("element", parquet.Repetitions.Required, fields, -1)),
+		listLeaf(l, true, inList,
+			func(i, j int) (int64, bool) { return at(i).Tensors[j].In, true },
+			func(i, j int, v int64) { at(i).Tensors[j].In = v }),
+		listLeaf(l, false, inList,
+			func(i, j int) (int64, bool) { return at(i).Tensors[j].Out, true },
+			func(i, j int, v int64) { at(i).Tensors[j].Out = v }))
 }
 
 // unknownPeer is what the store has for a peer that the trace does not name.

@@ -271,6 +271,11 @@ func (c *converter) addCoalesced(e *Entry, members []int) {
 	case !slices.ContainsFunc(parts, func(p comm.Operation) bool { return p.Op != parts[0].Op || p.DType != parts[0].DType }):
 		op.Op, op.Name = parts[0].Op, parts[0].Name
 		sum(&op, parts)
+		for _, p := range parts {
+			if op.SizeKnown && len(parts) > 1 {
+				op.Tensors = append(op.Tensors, comm.Tensor{In: p.In, Out: p.Out})
+			}
+		}
 	default:
 		c.note(CodeMixedCoalesced, "%d operations", len(parts))
 		for _, part := range parts {

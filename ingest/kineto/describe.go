@@ -26,6 +26,9 @@ type facts struct {
 	hasSeq    bool
 	commsID   uint64
 	recordFn  int64
+	// tensors are the sizes of several tensors in one call. The outputs are nil
+	// where the profiler recorded inputs alone.
+	inputs, outputs []int64
 }
 
 // merge reads the records of one call; kernel is the record of arguments that
@@ -84,6 +87,9 @@ func merge(records []*record, kernel *record) facts {
 	for _, rec := range all {
 		if rec != nil && rec.kind == c10dRecord {
 			s.readConcrete(rec)
+		}
+		if rec != nil && s.inputs == nil {
+			s.inputs, s.outputs = rec.coalesced()
 		}
 	}
 	if !s.sized {

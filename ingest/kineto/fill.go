@@ -23,6 +23,7 @@ func (rd *reading) fill(op *comm.Operation, s facts) {
 	op.Seq, op.SeqKnown, op.CommsID, op.RecordFn = s.seq, s.hasSeq, s.commsID, s.recordFn
 	op.Group = rd.groupIndex(s, op.Stream)
 	group := rd.rank.Groups[op.Group]
+	op.Tensors = s.tensorsOf(op, group.Size)
 	switch {
 	case s.op == comm.Send || s.op == comm.Recv:
 		if t, ok := transfer(s, group); ok {
@@ -94,6 +95,10 @@ func (rd *reading) fillGrouped(op *comm.Operation, sources []facts) {
 	first := sources[0]
 	if !first.op.IsP2P() {
 		merged := first
+		merged.inputs, merged.outputs = nil, nil
+		for _, s := range sources {
+			merged.inputs, merged.outputs = append(merged.inputs, s.in), append(merged.outputs, s.out)
+		}
 		for _, s := range sources[1:] {
 			if s.op != first.op || s.dtype != first.dtype {
 				merged.op, merged.sized = comm.Unknown, false
@@ -109,6 +114,7 @@ func (rd *reading) fillGrouped(op *comm.Operation, sources []facts) {
 	}
 	batch := first
 	batch.op, batch.in, batch.out, batch.hasSplits = comm.Batch, 0, 0, false
+	batch.inputs, batch.outputs = nil, nil
 	for _, s := range sources {
 		batch.in += s.in
 		batch.out += s.out

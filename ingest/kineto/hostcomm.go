@@ -26,6 +26,7 @@ func (h *hostComm) find() map[int]bool {
 	rank := h.rd.rank
 	titles := slices.DeleteFunc(h.sorted(titleRecord), func(i int) bool { return !onHost(&h.nest.records[i]) })
 	issuers := h.issuers(titles)
+	h.orderRuns(titles, issuers)
 	groups := h.groupsByThread(titles, issuers)
 	for n, t := range titles {
 		title := &h.nest.records[t]
@@ -117,6 +118,46 @@ func (h *hostComm) issuers(titles []int) []int {
 		}
 	}
 	return result
+}
+
+// orderRuns puts the runs of one call that coalesces several tensors into the order
+// of its tensors, which is the same on all ranks: worker threads take them in
+// whatever order they come to.
+func (h *hostComm) orderRuns(titles, issuers []int) {
+	places := map[int][]int{} // issuer -> its places in titles
+	for n, i := range issuers {
+		if i >= 0 {
+			places[i] = append(places[i], n)
+		}
+	}
+	for issuer, at := range places {
+		inputs, _ := h.nest.records[issuer].coalesced()
+		if len(at) < 2 || len(inputs) != len(at) {
+			continue
+		}
+		var runs []int
+		for _, n := range at {
+			runs = append(runs, titles[n])
+		}
+		var ordered []int
+		for _, size := range inputs {
+			k := slices.IndexFunc(runs, func(t int) bool {
+				n, _, ok := h.nest.records[t].tensor(0)
+				return ok && n == size
+			})
+			if k < 0 {
+				break // not its tensors
+			}
+			ordered = append(ordered, runs[k])
+			runs = slices.Delete(runs, k, k+1)
+		}
+		if len(runs) > 0 {
+			continue
+		}
+		for k, n := range at {
+			titles[n] = ordered[k]
+		}
+	}
 }
 
 // runs is how many times Gloo runs for one call of the operator: a coalesced

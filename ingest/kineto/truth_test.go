@@ -270,3 +270,63 @@ func TestArgumentsOnKernels(t *testing.T) {
 		t.Errorf("ranks of its group (-want +got):\n%s", diff)
 	}
 }
+
+// TestCoalescedTensors: the sizes of the tensors of a coalesced call are those that
+// the program gave it, and of no other call.
+func TestCoalescedTensors(t *testing.T) {
+	run := load(t, "../../testdata/coalesced_4rank")
+	for _, rank := range run.Ranks {
+		seen := map[string]int{}
+		scattered := map[int]int{} // by group
+		for i := range rank.Operations {
+			op := &rank.Operations[i]
+			if op.Op == comm.ReduceScatter { // Gloo runs it once for each tensor, in any order
+				if want := []int64{8, 24, 40}[scattered[op.Group]%3]; op.In != want || op.Tensors != nil {
+					t.Errorf("rank %d: reduce_scatter of %d, tensors %v, in place %d of its group, want %d", rank.Rank, op.In, op.Tensors, scattered[op.Group], want)
+				}
+				scattered[op.Group]++
+				continue
+			}
+			n := int64(1)
+			if op.Op == comm.AllGather {
+				n = int64(len(rank.Groups[op.Group].Ranks))
+			}
+			want := []comm.Tensor{{In: 8, Out: 8 * n}, {In: 24, Out: 24 * n}, {In: 40, Out: 40 * n}}
+			if op.Op != comm.Barrier && op.In == 72 {
+				seen[string(op.Op)]++
+				if diff := cmp.Diff(want, op.Tensors); diff != "" {
+					t.Errorf("rank %d, %s at byte %d (-program +trace):\n%s", rank.Rank, op.Op, op.Offset, diff)
+				}
+			} else if op.Tensors != nil {
+				t.Errorf("rank %d: %s of %d elements has tensors %v", rank.Rank, op.Op, op.In, op.Tensors)
+			}
+		}
+		if len(scattered) != 2 || seen["all_reduce"] < 6 || seen["all_gather"] < 3 {
+			t.Errorf("rank %d: %v", rank.Rank, seen)
+		}
+	}
+	for _, rank := range load(t, "../../testdata/coalesced_4rank_bare").Ranks {
+		for i := range rank.Operations {
+			if rank.Operations[i].Tensors != nil {
+				t.Fatalf("rank %d: tensors without recorded shapes", rank.Rank)
+			}
+		}
+	}
+}
+
+// TestGroupedCollectives: calls that one launch runs are its tensors.
+func TestGroupedCollectives(t *testing.T) {
+	call := func(ts, in int) string {
+		return fmt.Sprintf(`{"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":1,"tid":2,"ts":%d,"dur":5,"args":{"Collective name":"_allgather_base","dtype":"Float","In msg nelems":%d,"Out msg nelems":%d,"Group size":2,"Process Group Name":"0","Process Group Ranks":"[0, 1]"}},`, ts, in, 2*in)
+	}
+	run := one(t, "", call(10, 3)+call(20, 50)+`
+{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":2,"ts":30,"dur":3,"args":{"correlation":5}},
+{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllGather_RING_LL(ncclDevComm*)","pid":0,"tid":20,"ts":40,"dur":7,"args":{"correlation":5,"stream":20,"device":0}}`)
+	ops := run.Ranks[0].Operations
+	if len(ops) != 1 || ops[0].In != 53 || ops[0].Out != 106 {
+		t.Fatalf("%+v", ops)
+	}
+	if diff := cmp.Diff([]comm.Tensor{{In: 3, Out: 6}, {In: 50, Out: 100}}, ops[0].Tensors); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -121,7 +121,45 @@ func (w *workload) convert(c *collective.Collective) []*planpb.Communication {
 		w.leaveOut("size-mismatch", c.Members[0], reason)
 		return nil
 	}
+	w.addTensors(c, parts)
 	return parts
+}
+
+// addTensors gives a coalesced collective its tensors, where every member's trace
+// has them and they are each what the operation does; else it stays one of the
+// same size in all.
+func (w *workload) addTensors(c *collective.Collective, parts []*planpb.Communication) {
+	tensors := make([][]comm.Tensor, len(c.Members))
+	for k, m := range c.Members {
+		tensors[k] = w.run.Ranks[m.Rank].Operations[m.Operation].Tensors
+		if len(tensors[k]) == 0 || len(tensors[k]) != len(tensors[0]) {
+			return
+		}
+	}
+	n := int64(len(parts))
+	for k, p := range parts {
+		for i, t := range tensors[k] {
+			ok := t.In == tensors[0][i].In && t.Out == tensors[0][i].Out
+			switch p.Op {
+			case planpb.Op_OP_ALL_REDUCE, planpb.Op_OP_BROADCAST, planpb.Op_OP_REDUCE:
+				ok = ok && t.In == t.Out
+			case planpb.Op_OP_ALL_GATHER:
+				ok = ok && t.Out == t.In*n
+			case planpb.Op_OP_REDUCE_SCATTER:
+				ok = ok && t.In == t.Out*n
+			default:
+				ok = false
+			}
+			if !ok {
+				return
+			}
+		}
+	}
+	for k, p := range parts {
+		for _, t := range tensors[k] {
+			p.Parts = append(p.Parts, &planpb.Part{InCount: t.In, OutCount: t.Out})
+		}
+	}
 }
 
 // setRoot takes the root from any member that knows it.

@@ -75,3 +75,50 @@ func TestFloat8IsMovedAndNeverReduced(t *testing.T) {
 		t.Errorf("nothing said of the all_reduce: %v", diags.List())
 	}
 }
+
+// TestCoalescedCollectivesKeepTheirTensors: where all members have them and they
+// fit, else the sum remains.
+func TestCoalescedCollectivesKeepTheirTensors(t *testing.T) {
+	of := func(op comm.Op, tensors ...comm.Tensor) comm.Operation {
+		x := sized(op, 0, 0)
+		x.Tensors = tensors
+		for _, tensor := range tensors {
+			x.In, x.Out = x.In+tensor.In, x.Out+tensor.Out
+		}
+		return x
+	}
+	for _, c := range []struct {
+		name  string
+		a, b  comm.Operation
+		parts int
+	}{
+		{"all_reduce", of(comm.AllReduce, comm.Tensor{In: 4, Out: 4}, comm.Tensor{In: 8, Out: 8}), of(comm.AllReduce, comm.Tensor{In: 4, Out: 4}, comm.Tensor{In: 8, Out: 8}), 2},
+		{"all_gather", of(comm.AllGather, comm.Tensor{In: 4, Out: 8}, comm.Tensor{In: 1, Out: 2}), of(comm.AllGather, comm.Tensor{In: 4, Out: 8}, comm.Tensor{In: 1, Out: 2}), 2},
+		{"reduce_scatter", of(comm.ReduceScatter, comm.Tensor{In: 8, Out: 4}, comm.Tensor{In: 2, Out: 1}), of(comm.ReduceScatter, comm.Tensor{In: 8, Out: 4}, comm.Tensor{In: 2, Out: 1}), 2},
+		{"another order on the other rank", of(comm.AllReduce, comm.Tensor{In: 4, Out: 4}, comm.Tensor{In: 8, Out: 8}), of(comm.AllReduce, comm.Tensor{In: 8, Out: 8}, comm.Tensor{In: 4, Out: 4}), 0},
+		{"one rank alone has them", of(comm.AllReduce, comm.Tensor{In: 4, Out: 4}, comm.Tensor{In: 8, Out: 8}), sized(comm.AllReduce, 12, 12), 0},
+	} {
+		run, m := synthetic([]comm.Operation{c.a}, []comm.Operation{c.b})
+		w, diags, err := plan.Build(run, m, plan.Options{Step: "all"})
+		if err != nil {
+			t.Errorf("%s: %v: %v", c.name, err, diags.List())
+			continue
+		}
+		for r, p := range w.Programs {
+			for _, task := range p.Tasks {
+				x := task.GetCommunication()
+				if x == nil {
+					continue
+				}
+				if len(x.Parts) != c.parts {
+					t.Errorf("%s: rank %d has parts %v, want %d", c.name, r, x.Parts, c.parts)
+				}
+				for i, part := range x.Parts {
+					if want := c.a.Tensors[i]; part.InCount != want.In || part.OutCount != want.Out {
+						t.Errorf("%s: rank %d, part %d is %v, want %+v", c.name, r, i, part, want)
+					}
+				}
+			}
+		}
+	}
+}
