@@ -9,7 +9,7 @@ JOBS    := $(shell nproc 2>/dev/null || echo 2)
 MIXDOWN_CORPUS ?= $(wildcard $(CURDIR)/../shared/traces)
 export MIXDOWN_CORPUS
 
-.PHONY: all deps build build-go build-native demo test bench check-readers check-html validate sanitize lint generate clean
+.PHONY: all deps build build-go build-native demo test bench check-readers check-cluster check-html validate sanitize lint generate clean
 
 all: build
 
@@ -59,6 +59,12 @@ bench: build
 check-readers: build
 	examples/run.sh
 
+# Ingest of 2,000 ranks in an S3 server by four tasks of a real Slurm, one of which
+# is killed; the manifest for Kubernetes against its types. Installs Slurm (12 MB)
+# on Debian and Ubuntu as root.
+check-cluster: build
+	scripts/check_cluster.sh
+
 # Reports of all test data in a browser: charts, keys, phone, print, accessibility.
 # Takes some minutes; "scripts/check_html.sh --install" installs what it needs.
 check-html: build
@@ -77,7 +83,7 @@ sanitize: deps
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
-	sh -n scripts/*.sh examples/run.sh bench/hta/run.sh testdata/generate/*.sh
+	sh -n scripts/*.sh scripts/cluster/*.sh examples/run.sh bench/hta/run.sh testdata/generate/*.sh
 
 # Needs protoc, and protoc-gen-go of the version in go.mod.
 generate:
