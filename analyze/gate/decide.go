@@ -18,8 +18,9 @@ type test struct {
 	// certain: programs make the values the same in every step, and both samples are
 	// of one value each, or are alike step by step.
 	certain bool
-	// dependence of each step on the one before, see shift.Dependence.
-	dependence float64
+	// dependence of each step on the one before, see shift.Dependence, and what it is
+	// below with dependenceConfidence.
+	dependence, dependenceBound float64
 	// ruledOut is the largest change, towards worse, that the values leave possible.
 	ruledOut float64
 	// few says why there are too few values for a test; "" when there are enough.
@@ -30,15 +31,20 @@ type test struct {
 // for a check to pass.
 const ruleOutConfidence = 0.999
 
+// dependenceConfidence is that of the dependence which intervals and p allow for. What
+// must be ruled out before a check passes allows for all that ruleOutConfidence can't
+// exclude.
+const dependenceConfidence = 0.95
+
 // prepare estimates the change.
 func (t *test) prepare(confidence float64) {
-	t.dependence = shift.Dependence(t.x, t.y)
-	inflation := shift.Inflation(t.dependence, (len(t.x)+len(t.y))/2)
-	t.estimate = shift.Compare(t.x, t.y, confidence).Widen(inflation)
+	n := (len(t.x) + len(t.y)) / 2
+	t.dependence, t.dependenceBound = shift.Dependence(t.x, t.y), shift.DependenceBound(dependenceConfidence, t.x, t.y)
+	t.estimate = shift.Compare(t.x, t.y, confidence).Widen(shift.Widening(t.dependenceBound, n))
 	if len(t.x) > 0 && len(t.y) > 0 {
 		e := t.estimate
-		_, e.Low, e.High, _ = shift.Interval(t.x, t.y, ruleOutConfidence)
-		t.ruledOut = t.worst(e.Widen(inflation))
+		_, e.Low, e.High, e.Coverage = shift.Interval(t.x, t.y, ruleOutConfidence)
+		t.ruledOut = t.worst(e.Widen(shift.Widening(shift.DependenceBound(ruleOutConfidence, t.x, t.y), n)))
 	}
 	same := slices.Equal(t.x, t.y) || !shift.Varies(t.x) && !shift.Varies(t.y)
 	t.certain = t.exact && same && len(t.x) > 0 && len(t.y) > 0

@@ -184,8 +184,8 @@ func (c *Check) note(t *test) {
 		return
 	}
 	e := t.estimate
-	threshold, ruledOut, dependence := t.threshold(), t.ruledOut, t.dependence
-	c.Dependence = &dependence
+	threshold, ruledOut, dependence, bound := t.threshold(), t.ruledOut, t.dependence, t.dependenceBound
+	c.Dependence, c.DependenceBound = &dependence, &bound
 	c.Change, c.Low, c.High, c.Threshold, c.RuledOut = &e.Shift, &e.Low, &e.High, &threshold, &ruledOut
 	if c.Baseline.Median != 0 {
 		relative := e.Shift / math.Abs(c.Baseline.Median)

@@ -79,11 +79,13 @@ type Check struct {
 	// without a baseline.
 	Threshold *float64 `json:"threshold"`
 	RuledOut  *float64 `json:"ruled_out"`
-	// Dependence of each step on the one before, 0 to 0.9: the interval is wider and
-	// P is larger for it.
-	Dependence *float64 `json:"dependence"`
-	// P is the two-sided p-value of a Mann-Whitney U test, PAdjusted Holm's for all
-	// tests of the gate. Null where nothing was tested.
+	// Dependence of each step on the one before, 0 to 0.9, as estimated, and what it is
+	// below with 95 % confidence: the interval is wider and P is larger for the latter.
+	Dependence      *float64 `json:"dependence"`
+	DependenceBound *float64 `json:"dependence_bound"`
+	// P is the two-sided p-value of a Mann-Whitney U test, or of the shift over the
+	// standard error that dependent steps give it, the larger of both; PAdjusted is
+	// Holm's for all tests of the gate. Null where nothing was tested.
 	P         *float64 `json:"p"`
 	PAdjusted *float64 `json:"p_adjusted"`
 

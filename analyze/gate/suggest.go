@@ -35,6 +35,8 @@ const (
 	// suggestErrors is how many standard errors of the shift a limit is. A change of
 	// twice the limit is then as far from the limit as the limit is from none.
 	suggestErrors = 4.0
+	// suggestConfidence is that of the noise which few values may hide.
+	suggestConfidence = 0.95
 	// suggestLeast is the smallest limit, relative to the median: machines differ
 	// from day to day by about that.
 	suggestLeast = 0.01
@@ -54,6 +56,8 @@ type Noise struct {
 	Spread  float64 // standard deviation between the steps of a run, outliers left out
 	Between float64 // largest distance between the runs' medians; 0 for a single run
 	Steps   int     // of the run that has fewest
+	// Degrees of freedom of Spread: the steps of all runs less their means.
+	Degrees int
 	// Dependence of each step on the one before, see shift.Dependence.
 	Dependence float64
 	// Outliers of all runs.
@@ -74,7 +78,7 @@ func NoiseOf(runs ...[]float64) Noise {
 		medians = append(medians, shift.Median(v, 0).Median)
 	}
 	if degrees > 0 {
-		n.Spread = math.Sqrt(squares / degrees)
+		n.Spread, n.Degrees = math.Sqrt(squares/degrees), int(degrees)
 	}
 	n.Median = shift.Median(medians, 0).Median
 	n.Between = slices.Max(medians) - slices.Min(medians)
@@ -82,10 +86,16 @@ func NoiseOf(runs ...[]float64) Noise {
 }
 
 // Limit is the change that such noise hardly ever shows, in the unit of the
-// values: between two runs of as many steps as the shortest of these.
+// values: between two runs of as many steps as the shortest of these. It leaves room
+// for what so few values may hide of the noise, and for as much dependence between
+// steps as a check allows for before it passes.
 func (n Noise) Limit() float64 {
-	bound := shift.SpreadBound(n.Spread, n.Steps, 0.99) * math.Sqrt(shift.Inflation(n.Dependence, n.Steps))
-	return max(suggestErrors*shift.ErrorOf(bound, n.Steps, n.Steps), suggestBetween*n.Between, suggestLeast*math.Abs(n.Median))
+	dependence := 0.0
+	if n.Steps >= shift.LeastDependent {
+		dependence = shift.BoundOf(n.Dependence, 2*n.Steps, ruleOutConfidence)
+	}
+	sd := shift.SpreadBound(n.Spread, n.Degrees+1, suggestConfidence) * math.Sqrt(shift.Widening(dependence, n.Steps))
+	return max(suggestErrors*shift.ErrorOf(sd, n.Steps, n.Steps), suggestBetween*n.Between, suggestLeast*math.Abs(n.Median))
 }
 
 // Suggest writes a policy, as commented YAML, whose limits come from the noise of
@@ -140,7 +150,7 @@ func (s *suggestion) head() {
 # %s, %s, backend %s. "mixdown help gates" explains every key.
 #
 # A limit is %v standard errors of the difference between two runs of so many
-# steps, but at least %v %%`, strings.Join(names, " and "), f.world(), cmp.Or(f.Device, "device unknown"), cmp.Or(f.Backend, "unknown"), suggestErrors, 100*suggestLeast)
+# steps, as large as these may be, but at least %v %%`, strings.Join(names, " and "), f.world(), cmp.Or(f.Device, "device unknown"), cmp.Or(f.Backend, "unknown"), suggestErrors, 100*suggestLeast)
 	if len(s.runs) > 1 {
 		fmt.Fprintf(&s.b, " and %v times the distance between these runs.\n", suggestBetween)
 	} else {

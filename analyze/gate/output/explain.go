@@ -60,8 +60,8 @@ func explain(p *report.Page, r *Document, c *gate.Check) {
 	} else if c.Low != nil && c.Candidate != nil && c.Candidate.N > 0 {
 		p.Linef("  the median lies between %s and %s with 95 %% confidence", c.Unit.Format(*c.Low), c.Unit.Format(*c.High))
 	}
-	if c.Dependence != nil && *c.Dependence > 0 {
-		p.Linef("  each step depends on the one before by %.2f: intervals are wider and p is larger for it", *c.Dependence)
+	if c.DependenceBound != nil && *c.DependenceBound > 0 {
+		p.Linef("  each step depends on the one before by %.2f, by less than %.2f with 95 %% confidence: intervals are wider and p is larger for that", *c.Dependence, *c.DependenceBound)
 	}
 	switch {
 	case c.P != nil:

@@ -9,7 +9,7 @@
 // Mann-Whitney U statistic (package diff has the test), so they agree: the
 // interval of confidence 1 - a leaves out 0 when p is below a. Values that
 // depend on each other (a slow drift, a machine that heats up) make intervals too
-// narrow: Dependence tells, Widen makes up for it.
+// narrow: Dependence and its bound tell, Widen makes up for it.
 //
 // Units are the caller's. There is no state and no randomness.
 package shift

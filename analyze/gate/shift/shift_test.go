@@ -189,8 +189,52 @@ func TestDependence(t *testing.T) {
 			t.Errorf("%v: inflation %.2f, measured %.2f", phi, got, want)
 		}
 	}
-	e := shift.Estimate{Shift: 10, Low: 8, High: 13, P: 0.01}.Widen(4)
-	if e.Low != 6 || e.High != 16 || !near(e.P, 0.19779, 1e-3) { // z of 2.576, halved
+	e := shift.Estimate{Shift: 10, Low: 8, High: 13, P: 0.01, Coverage: 0.95}.Widen(4)
+	if e.Low != 6 || e.High != 16 || e.P != 0.01 { // 10 over 5/1.96 is a z of 3.92, p 0.0001
 		t.Errorf("%+v", e)
+	}
+	e = shift.Estimate{Shift: 2.5, Low: 0.5, High: 5.5, P: 0.01, Coverage: 0.95}.Widen(4)
+	if !near(e.P, 0.32709, 1e-3) { // 2.5 over 5/1.96 is a z of 0.98
+		t.Errorf("%+v", e)
+	}
+	if e := (shift.Estimate{P: 1, Coverage: 0.95}).Widen(4); e.P != 1 || e.Low != 0 {
+		t.Errorf("without any difference: %+v", e)
+	}
+}
+
+// TestDependenceBound is below the true coefficient about as rarely as it says, and
+// Widening is what the spread of autoregressive values leaves out.
+func TestDependenceBound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	const rounds, n = 2000, 20
+	for _, phi := range []float64{0, 0.3, 0.6} {
+		below, square, spread := 0, 0.0, 0.0
+		for range rounds {
+			x, z := make([]float64, n), rng.NormFloat64()
+			for i := range x {
+				z = phi*z + math.Sqrt(1-phi*phi)*rng.NormFloat64()
+				x[i] = z
+			}
+			if shift.DependenceBound(0.95, x) < phi {
+				below++
+			}
+			mean := 0.0
+			for _, v := range x {
+				mean += v / n
+			}
+			square += mean * mean / rounds
+			for _, v := range x {
+				spread += (v - mean) * (v - mean) / (n - 1) / rounds
+			}
+		}
+		if share := float64(below) / rounds; share > 0.12 {
+			t.Errorf("%v: the bound lies below it in %.1f %% of rounds", phi, 100*share)
+		}
+		if got, want := shift.Widening(phi, n), square/(spread/n); math.Abs(got-want) > 0.12*want {
+			t.Errorf("%v: widening %.2f, measured %.2f", phi, got, want)
+		}
+	}
+	if b := shift.DependenceBound(0.95, []float64{1, 2, 1, 2, 1}); b != 0 {
+		t.Errorf("of 5 values: %v", b)
 	}
 }
