@@ -37,6 +37,8 @@ func (p *Page) Answer() Answer {
 		return p.analysisAnswer()
 	case len(p.Predictions) > 0:
 		return p.Predictions[0].answer()
+	case p.Heat != nil:
+		return p.Heat.answer()
 	}
 	return Answer{Sentence: "Nothing was measured."}
 }

@@ -11,6 +11,7 @@
 //	timeline.go      slices by rank and lane; sample.go keeps them few
 //	ranks.go ...     rows of the tables with their bars, as drawn on the server
 //	comparison.go    a gate or a diff; compared.go its answer, strip.go its steps
+//	heat.go          who wins where, of a table of measurements
 //	result.go        the JSON of analyze, replay and simulate, read back
 //	picture.go       checked SVG, its style kept to itself
 //	write.go         the template, the embedded bundle and the content policy

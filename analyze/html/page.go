@@ -31,6 +31,10 @@ type Page struct {
 	// Comparison is the result of a gate or a diff; the page is about it then.
 	Comparison *output.Document
 
+	// Heat is the table of measurements that a mix was chosen from, or that the page
+	// is about.
+	Heat *HeatMap
+
 	Replays     []*Replay
 	Predictions []*Prediction
 

@@ -21,6 +21,9 @@ func (p *Page) Questions() []Question {
 	if p.Comparison != nil {
 		return comparisonQuestions(p.Comparison)
 	}
+	if p.Heat != nil && p.Analysis == nil && len(p.Replays)+len(p.Predictions) == 0 {
+		return p.Heat.questions()
+	}
 	list := []Question{}
 	if p.Analysis != nil {
 		list = append(list, p.whereTime(), p.slowCollectives())

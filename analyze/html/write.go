@@ -49,6 +49,7 @@ type view struct {
 	StepCharts []*chart
 
 	Compared  *comparisonView // nil when nothing was
+	HeatMap   *heatView       // nil without a table of measurements
 	Pictures  []template.HTML
 	Replayed  []replayView
 	Predicted []predictionView
@@ -124,6 +125,9 @@ func (p *Page) view() (*view, error) {
 	}
 	if p.Comparison != nil {
 		v.Compared = comparisonOf(p.Comparison)
+	}
+	if p.Heat != nil {
+		v.HeatMap = heatViewOf(p.Heat)
 	}
 	style := string(sheet)
 	for i := range p.Orders {

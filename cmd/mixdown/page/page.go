@@ -19,6 +19,7 @@ import (
 	"mixdown/cmd/mixdown/input"
 	"mixdown/cmd/mixdown/version"
 	"mixdown/ingest/remote"
+	"mixdown/replay/tune"
 )
 
 // From is where a page comes from.
@@ -119,6 +120,10 @@ type Result struct {
 	Job *input.Job
 	// Checksums of the run's traces, by rank.
 	Checksums map[int]string
+	// Table is the tuning table that plans were chosen or predicted from, nil without
+	// one, and TableFile its name.
+	Table     *tune.Table
+	TableFile string
 	// Picture is an SVG of the orders that the result is of, nil when it has none.
 	Picture []byte
 }
@@ -141,6 +146,10 @@ func WriteResult(path string, r Result, from From) error {
 	}
 	if _, err := p.AddResult(data); err != nil {
 		return err
+	}
+	if r.Table != nil {
+		p.Heat = Heat(r.Table, tune.Compare(r.Table, nil), r.TableFile)
+		p.Provenance.Inputs = append(p.Provenance.Inputs, html.Input{Name: r.TableFile, About: "table of measurements"})
 	}
 	if r.Picture != nil {
 		picture, err := html.NewPicture("orders", r.Picture)

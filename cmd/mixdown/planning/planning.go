@@ -72,7 +72,9 @@ type Plans struct {
 
 	// Costs are those of the tuning table, nil without one; SizeOf is the size by
 	// which they and mixes go, Nodes the machines of the job, 0 when not known.
-	Costs  *tune.Costs
+	Costs *tune.Costs
+	// Table is that table, nil without one.
+	Table  *tune.Table
 	SizeOf func(rank int32, c *planpb.Communication) int64
 	Nodes  int
 }
@@ -139,7 +141,7 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 	}
 	p.Workload, p.SizeOf, p.Nodes = workload, mix.SizeOf(workload), o.Nodes
 	if table != nil {
-		p.Costs = table.Costs()
+		p.Costs, p.Table = table.Costs(), table
 	}
 	p.Traced = mix.TracedBackend(run.Ranks[0].Distributed.Backend, run.Ranks[0].CPUOnly)
 	var available []string

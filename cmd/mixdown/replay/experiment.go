@@ -17,6 +17,7 @@ import (
 	"mixdown/replay/mix"
 	"mixdown/replay/plan/planpb"
 	"mixdown/replay/speedup"
+	"mixdown/replay/tune"
 )
 
 // experiment is a baseline and its variants, ready to run.
@@ -34,6 +35,7 @@ type experiment struct {
 	predicted map[string]float64
 	memory    map[string]float64 // activations held, of schedules, by name
 	chosen    *auto.Choice       // of --mix auto, nil without it
+	table     *tune.Table        // of --table, nil without it
 	report    *speedup.Report
 	errors    []string // of the data check
 	logs      []planLog
@@ -71,7 +73,7 @@ func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 	}
 	e.job = plans.Job
 	e.workload, e.baseline, e.variants, e.predicted, e.memory = plans.Workload, plans.Baseline, plans.Variants, plans.Predicted, plans.Memory
-	e.chosen = plans.Chosen
+	e.chosen, e.table = plans.Chosen, plans.Table
 	kept, err := e.fold(o.Ranks)
 	if err != nil {
 		return nil, err
@@ -283,5 +285,5 @@ func (e *experiment) page(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return page.WriteResult(e.opts.HTML, page.Result{Verb: "replay", Value: e.report, Job: e.job, Checksums: sums}, page.Process(in.Args))
+	return page.WriteResult(e.opts.HTML, page.Result{Verb: "replay", Value: e.report, Job: e.job, Checksums: sums, Table: e.table, TableFile: e.opts.Plans.Table}, page.Process(in.Args))
 }

@@ -9,6 +9,7 @@ import (
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/input"
 	"mixdown/cmd/mixdown/page"
+	"mixdown/cmd/mixdown/planning"
 )
 
 // checkPage refuses a page that can't be written, before anything is read.
@@ -22,8 +23,9 @@ func (o *Options) checkPage() error {
 	return nil
 }
 
-// page writes the result for people, beside the analysis of the traces.
-func (o *Options) page(ctx context.Context, job *input.Job, r *Result) error {
+// page writes the result for people, beside the analysis of the traces. Plans is nil
+// where none were made.
+func (o *Options) page(ctx context.Context, job *input.Job, plans *planning.Plans, r *Result) error {
 	if o.HTML == "" {
 		return nil
 	}
@@ -33,6 +35,9 @@ func (o *Options) page(ctx context.Context, job *input.Job, r *Result) error {
 		return err
 	}
 	out := page.Result{Verb: "simulate", Value: r, Job: job, Checksums: sums}
+	if plans != nil {
+		out.Table, out.TableFile = plans.Table, o.Plans.Table
+	}
 	if r.base != nil {
 		var svg bytes.Buffer
 		if err := r.figure().SVG(&svg); err != nil {

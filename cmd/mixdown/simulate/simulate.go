@@ -159,7 +159,7 @@ func Run(ctx context.Context, opts *Options) error {
 	if err := opts.draw(r); err != nil {
 		return err
 	}
-	if err := opts.page(ctx, job, r); err != nil {
+	if err := opts.page(ctx, job, mixed, r); err != nil {
 		return err
 	}
 	if opts.Format == cli.JSON {

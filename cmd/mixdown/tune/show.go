@@ -12,6 +12,7 @@ import (
 	"mixdown/analyze/export"
 	"mixdown/analyze/report"
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/page"
 	"mixdown/ingest/comm"
 	"mixdown/replay/tune"
 )
@@ -23,7 +24,7 @@ type filter struct {
 }
 
 func newShowCmd(streams *cli.Streams) *cobra.Command {
-	var format, op, parquet string
+	var format, op, parquet, html string
 	var ranks int
 	cmd := &cobra.Command{
 		Use:   "show TABLE...",
@@ -37,6 +38,7 @@ confidence intervals overlap. Such places don't move a crossing.`,
 		Example: `  mixdown tune show here.tune
   mixdown tune show here.tune --op all_reduce --ranks 4
   mixdown tune show here.tune imported.tune --format json
+  mixdown tune show here.tune --html here.html
   mixdown tune show here.tune --parquet here.parquet`,
 		Args: atLeastOne,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -52,13 +54,20 @@ confidence intervals overlap. Such places don't move a crossing.`,
 					return fmt.Errorf("--parquet %s: %w", parquet, err)
 				}
 			}
-			return show(streams.Out, t, format, filter{comm.Op(op), ranks})
+			list := filter{comm.Op(op), ranks}.of(t)
+			if html != "" {
+				if err := writePage(html, t, list, args); err != nil {
+					return fmt.Errorf("--html %s: %w", html, err)
+				}
+			}
+			return show(streams.Out, t, format, list)
 		},
 	}
 	cli.FormatFlag(cmd, &format)
 	f := cmd.Flags()
 	f.StringVar(&op, "op", "", "only this operation")
 	f.IntVar(&ranks, "ranks", 0, "only groups of this size")
+	f.StringVar(&html, "html", "", "also write a page for people to `FILE`: the map, times by library and size, what one library for everything costs")
 	f.StringVar(&parquet, "parquet", "", "also write the rows as Parquet into `FILE`")
 	return cmd
 }
@@ -114,14 +123,24 @@ func Load(names []string) (*tune.Table, error) {
 	return all, nil
 }
 
-// show writes what the table says.
-func show(w io.Writer, t *tune.Table, format string, only filter) error {
+// of compares what the filter leaves of a table.
+func (f filter) of(t *tune.Table) []tune.Comparison {
 	var list []tune.Comparison
 	for _, c := range tune.Compare(t, nil) {
-		if (only.op == "" || c.Op == only.op) && (only.ranks == 0 || c.Ranks == only.ranks) {
+		if (f.op == "" || c.Op == f.op) && (f.ranks == 0 || c.Ranks == f.ranks) {
 			list = append(list, c)
 		}
 	}
+	return list
+}
+
+// writePage writes the table for people to forward.
+func writePage(file string, t *tune.Table, list []tune.Comparison, args []string) error {
+	return export.WriteFile(file, page.Table(t, list, page.Process(args)).Write)
+}
+
+// show writes what the table says.
+func show(w io.Writer, t *tune.Table, format string, list []tune.Comparison) error {
 	if format == cli.JSON {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", " ")

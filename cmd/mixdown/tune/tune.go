@@ -140,7 +140,7 @@ func Run(ctx context.Context, opts *Options) error {
 	if summary.Measured == 0 {
 		return fmt.Errorf("%w within --budget %v: give it more, or fewer ranks", measure.ErrNothing, opts.Budget)
 	}
-	return show(opts.Streams.Out, table, opts.Format, filter{})
+	return show(opts.Streams.Out, table, opts.Format, filter{}.of(table))
 }
 
 func (o *Options) check() error {

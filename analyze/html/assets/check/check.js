@@ -10,7 +10,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch } from './browser.js';
-import { hostile, many, slower } from './traces.js';
+import { hostile, many, slower, tables } from './traces.js';
 import * as checks from './checks.js';
 
 const [mixdown, testdata, work, ...wanted] = process.argv.slice(2);
@@ -56,6 +56,9 @@ function reports() {
   hostile(join(work, 'hostile2'), 25);
   compared('diff_hostile', 'hostile', ['diff', join(work, 'hostile'), join(work, 'hostile2'), '--html']);
   compared('gate_hostile', 'hostile', ['gate', '--baseline', join(work, 'hostile'), '--candidate', join(work, 'hostile2'), '--rule', 'exposed_comm[group=*,op=*] +5%', '--rule', 'step +5%', '--html']);
+  if (existsSync(join(work, 'table.tune'))) rmSync(join(work, 'table.tune'));
+  for (const [log, backend] of tables(work)) run(['import', '--as', 'nccl-tests', log, '-o', join(work, 'table.tune'), '--backend', backend]);
+  add('tune_table', 'comparison', ['tune', 'show', join(work, 'table.tune'), '--html']);
   const pipeline = join(testdata, 'pipeline_1f1b_4rank');
   execFileSync('sh', ['-c', '"$0" --quiet simulate "$1" --search --format json --svg "$2.svg" >"$2.json"', mixdown, pipeline, join(work, 'orders')]);
   add('result_simulate', 'result', ['report', join(work, 'orders.json'), join(work, 'orders.svg'), '-o']);

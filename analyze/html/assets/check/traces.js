@@ -55,6 +55,23 @@ export function slower(dir, steps) {
   }
 }
 
+/** tables writes logs of nccl-tests for three settings; it returns each with its name. */
+export function tables(dir) {
+  const settings = [['nccl', 18, 24000], ['nccl:ring/ll/ch=8', 11, 9000], ['nccl:tree/simple', 14, 16000]];
+  return settings.flatMap(([name, start, speed], k) => ['all_reduce', 'all_gather'].map((op, n) => {
+    const lines = ['# nccl-tests version 2.19.6 nccl-headers=23004 nccl-library=23004', `# Collective test starting: ${op}_perf`,
+      '#  Rank  0 Group  0 Pid   4242 on     node-a device  0 [0000:1b:00] NVIDIA H100', '#  Rank  1 Group  0 Pid   4243 on     node-a device  1 [0000:43:00] NVIDIA H100'];
+    for (let bytes = 64; bytes <= 1 << 26; bytes *= 2) {
+      const us = ((start + bytes / speed) * (1 - n / 5)).toFixed(2);
+      const bw = (bytes / us / 1e3).toFixed(2);
+      lines.push(`${bytes} ${bytes / 4} float sum -1 ${us} ${bw} ${bw} 0 ${us} ${bw} ${bw} 0`);
+    }
+    const file = join(dir, `table-${k}-${n}.log`);
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    return [file, name];
+  }));
+}
+
 export const hostileNames = [
   '</script><script>alert(1)</script>', '"><img src=x onerror=alert(1)>', '</style></title><svg/onload=alert(1)>',
   '\u001b[31mred\u001b]0;title\u0007', '\u202edetrever\u2066', '\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627', 'a\u2028b\u2029c', `${'very long <b>name</b> '.repeat(5000)}`,
