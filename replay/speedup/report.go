@@ -3,6 +3,7 @@ package speedup
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -30,6 +31,9 @@ type Report struct {
 	Folded        *Folded        `json:"folded"` // null: all ranks ran
 	Baseline      Baseline       `json:"baseline"`
 	Variants      []Variant      `json:"variants"`
+	// PredictionOff is how far predicted speedups were from measured ones, as a share of
+	// these, in the mean; null where none was predicted.
+	PredictionOff *float64 `json:"prediction_off"`
 	// Traced is what the traced step could gain at most, where the trace ran.
 	Traced      *report.CriticalPath `json:"traced_step"` // null when not known
 	Diagnostics []report.Diagnostic  `json:"diagnostics"`
@@ -135,6 +139,7 @@ func (r *Report) Finish(traceStep int64) error {
 	if traceStep > 0 {
 		r.Baseline.Fidelity.Ratio = float64(r.Baseline.Median) / float64(traceStep)
 	}
+	off, predicted := 0.0, 0
 	for i := range r.Variants {
 		v := &r.Variants[i]
 		s, err := Compare(v.BaselineIterations, v.Iterations)
@@ -143,9 +148,17 @@ func (r *Report) Finish(traceStep int64) error {
 		}
 		v.Median, v.BaselineMedian = Median(v.Iterations), Median(v.BaselineIterations)
 		v.Speedup, v.CI95, v.Coverage = s.Speedup, s.Interval, s.Coverage
+		if v.Predicted != nil && v.Speedup > 0 {
+			off += math.Abs(*v.Predicted/v.Speedup - 1)
+			predicted++
+		}
 		for _, w := range s.Warnings {
 			r.Warn("few-iterations", w.Error())
 		}
+	}
+	if predicted > 0 {
+		off /= float64(predicted)
+		r.PredictionOff = &off
 	}
 	return nil
 }
@@ -225,6 +238,9 @@ func (r *Report) WriteText(w io.Writer) error {
 			simulated(number("%.3f", v.Predicted)), ordered(number("%.2fx", v.Memory)), len(v.Iterations), verified(v.Verified))
 	}
 	t.Flush()
+	if r.PredictionOff != nil {
+		fmt.Fprintf(&b, "\nPredicted speedups were %.1f %% off the measured ones in the mean.\n", 100**r.PredictionOff)
+	}
 	for _, v := range r.Variants {
 		if len(v.Reasons) == 0 {
 			continue

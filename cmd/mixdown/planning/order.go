@@ -36,17 +36,13 @@ func (o *Options) addOrders(ctx context.Context, p *Plans, specs []schedule.Spec
 	if len(specs) == 0 {
 		return nil
 	}
-	found, err := o.Input.Pipelines(ctx, p.Job, streams)
+	pipelines, err := o.pipelines(ctx, p, streams)
 	if err != nil {
 		return err
 	}
-	p.Diagnostics.Merge(&found.Diagnostics)
-	if len(found.Pipelines) == 0 {
-		return fmt.Errorf("%w: --schedule needs one, and none was recognised in these traces (\"mixdown analyze\" lists their diagnostics)", sim.ErrNoPipeline)
-	}
 	for _, spec := range specs {
 		name := spec.String()
-		workload, predicted, held, diags, err := o.reorder(p, found.Pipelines, spec)
+		workload, predicted, held, diags, err := o.reorder(p, pipelines, spec)
 		if diags != nil {
 			p.Diagnostics.Merge(diags)
 		}
@@ -73,6 +69,19 @@ func (o *Options) addOrders(ctx context.Context, p *Plans, specs []schedule.Spec
 		}
 	}
 	return nil
+}
+
+// pipelines finds the pipelines of the job, at least one.
+func (o *Options) pipelines(ctx context.Context, p *Plans, streams *cli.Streams) ([]*pipeline.Pipeline, error) {
+	found, err := o.Input.Pipelines(ctx, p.Job, streams)
+	if err != nil {
+		return nil, err
+	}
+	p.Diagnostics.Merge(&found.Diagnostics)
+	if len(found.Pipelines) == 0 {
+		return nil, fmt.Errorf("%w: --schedule needs one, and none was recognised in these traces (\"mixdown analyze\" lists their diagnostics)", sim.ErrNoPipeline)
+	}
+	return found.Pipelines, nil
 }
 
 // reorder makes the workload of one schedule, and predicts its speedup and what it

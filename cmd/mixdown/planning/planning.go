@@ -32,6 +32,7 @@ type Options struct {
 	Fuse            string
 	Schedules       []string
 	EarlyReductions bool
+	Candidates      []Candidate // of a search, besides
 	// Simulate makes plans that are played, not run; see plan.Options.
 	Simulate bool
 }
@@ -107,6 +108,9 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 	if err != nil {
 		return nil, err
 	}
+	if err := o.checkCandidates(canRun); err != nil {
+		return nil, err
+	}
 	most, err := o.fuseLimit()
 	if err != nil {
 		return nil, err
@@ -172,6 +176,9 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 		return nil, err
 	}
 	if err := o.addOrders(ctx, p, specs, mixes, streams); err != nil {
+		return nil, err
+	}
+	if err := o.addCandidates(ctx, p, streams); err != nil {
 		return nil, err
 	}
 	return p, nil

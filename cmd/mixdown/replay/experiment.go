@@ -56,6 +56,12 @@ func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 	if err != nil {
 		return nil, err
 	}
+	var left []string
+	if o.SearchResult != "" {
+		if o.Plans.Candidates, left, err = planning.ReadCandidates(o.SearchResult, o.Top); err != nil {
+			return nil, err
+		}
+	}
 	checked := map[string]error{}
 	plans, err := o.Plans.Make(ctx, o.Streams, func(name string) error {
 		err, ok := checked[name]
@@ -89,6 +95,9 @@ func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 		Backends: []speedup.Backend{}, Substitutions: []speedup.Substitution{}, Variants: []speedup.Variant{},
 		Baseline:    speedup.Baseline{Name: mix.Traced, Mix: "*=" + plans.Stand},
 		Diagnostics: report.Diagnostics(&plans.Diagnostics),
+	}
+	for _, text := range left {
+		e.report.Warn("search-result-left-out", text)
 	}
 	e.report.Operations, e.report.Estimated = count(e.workload)
 	e.report.Traced = bound(plans.Job.Run, plans.Job.Match, e.workload.Step)

@@ -39,6 +39,9 @@ type Options struct {
 	Ranks      int // at most so many are run, 0: all
 	// Capabilities is a file that says what backends can do, "" for none.
 	Capabilities string
+
+	SearchResult string // a file, "" for none
+	Top          int
 }
 
 // NewCmd makes the command; run replaces what it does in tests.
@@ -70,7 +73,9 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 		Example: `  mixdown replay traces/ --map nccl=gloo --mix '*=openmpi'
   mixdown replay traces/ --mix 'all_to_all=openmpi,all_to_allv=openmpi,*=gloo' --iters 20
   mixdown replay traces/ --schedule breadth-first:loops=2 --mix '*=openmpi'
-  mixdown replay traces/ --mix 'all_reduce@>=1MiB=openmpi,*=gloo' --format json`,
+  mixdown replay traces/ --mix 'all_reduce@>=1MiB=openmpi,*=gloo' --format json
+  mixdown simulate traces/ --search --format json > found.json
+  mixdown replay traces/ --search-result found.json --top 3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Plans.Input.Args = args
 			return run(cmd.Context(), opts)
@@ -92,6 +97,8 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 	f.StringVar(&opts.Resume, "resume", "", "`DIR` of a run that was kept and did not finish: its complete iterations count, if plans, settings and libraries are the same")
 	f.StringVar(&opts.CommsLog, "comms-log", "", "`DIR` to write what every plan's operations took to, a table and JSON for each rank, as DeepSpeed's communication logger has them")
 	f.Uint64Var(&opts.Seed, "seed", 1, "of the order in which plans take turns")
+	f.StringVar(&opts.SearchResult, "search-result", "", "measure the best of a search: `FILE` is what mixdown simulate --search --format json wrote for the same traces")
+	f.IntVar(&opts.Top, "top", 3, "with --search-result: how many of the best to measure")
 	f.IntVar(&opts.Ranks, "ranks", 0, "run at most so many ranks, one kept of several that do the same: groups are smaller then, and results say so; see mixdown help metrics")
 	f.BoolVar(&opts.NoVerify, "no-verify", false, "skip the data check; results then say that they are not verified")
 	return cmd
@@ -152,6 +159,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: --device %q: known are host, cuda, auto", cli.ErrUsage, o.Device)
 	case !(o.SMShare > 0 && o.SMShare <= 1):
 		return fmt.Errorf("%w: --sm-share %v: expected more than 0, up to 1", cli.ErrUsage, o.SMShare)
+	case o.Top < 1:
+		return fmt.Errorf("%w: --top %d: expected at least 1", cli.ErrUsage, o.Top)
 	case o.Ranks < 0:
 		return fmt.Errorf("%w: --ranks %d: expected a number of ranks", cli.ErrUsage, o.Ranks)
 	case o.Timeout <= 0:

@@ -148,7 +148,7 @@ func (r *Result) add(c sim.Candidate) error {
 		v.Apply = "mixdown schedule " + full.String() + " --format torch-csv"
 	}
 	var err error
-	if v.Ranks, err = r.hold(c.Order, c.Order.Stages()); err != nil {
+	if v.Ranks, err = r.holds(c); err != nil {
 		return fmt.Errorf("%s: %w", v.Name, err)
 	}
 	r.Variants = append(r.Variants, v)
@@ -156,8 +156,19 @@ func (r *Result) add(c sim.Candidate) error {
 	return nil
 }
 
+// holds is what a candidate makes each rank hold.
+func (r *Result) holds(c sim.Candidate) ([]memory.Rank, error) {
+	if r.size == nil || c.Sharding == nil {
+		return r.hold(c.Order, c.Order.Stages())
+	}
+	sharded := *r.size
+	sharded.Sharding = c.Sharding.Variant
+	of := Result{size: &sharded, Stages: r.Stages, Microbatches: r.Microbatches}
+	return of.hold(c.Order, c.Order.Stages())
+}
+
 // hold is what an order makes each rank hold, nil if nothing is said of the
-// model. What a chunk keeps is said of the traced chunks.
+// model. What a chunk keeps is said of the traced chunks and micro-batches.
 func (r *Result) hold(order schedule.Order, stages int) ([]memory.Rank, error) {
 	if r.size == nil {
 		return nil, nil
@@ -167,14 +178,18 @@ func (r *Result) hold(order schedule.Order, stages int) ([]memory.Rank, error) {
 		part := *m.Activation * int64(r.Stages) / int64(stages)
 		m.Activation = &part
 	}
+	if n := order.Microbatches(); m.Activation != nil && n != r.Microbatches && n > 0 {
+		part := *m.Activation * int64(r.Microbatches) / int64(n)
+		m.Activation = &part
+	}
 	return memory.Of(order, m)
 }
 
 // searched adds the best of a search: those of the front of time and memory
 // first.
-func (r *Result) searched(list []sim.Candidate, top int) error {
+func (r *Result) searched(list []found, top int) error {
 	r.Searched = len(list)
-	slices.SortStableFunc(list, func(a, b sim.Candidate) int {
+	slices.SortStableFunc(list, func(a, b found) int {
 		switch {
 		case a.Pareto == b.Pareto:
 			return 0
@@ -186,11 +201,24 @@ func (r *Result) searched(list []sim.Candidate, top int) error {
 	if top >= 0 {
 		list = list[:min(top, len(list))]
 	}
+	shardings := map[string]bool{}
 	for i := range list {
-		if err := r.add(list[i]); err != nil {
+		if s := list[i].Sharding; s != nil {
+			shardings[s.Variant.String()] = true
+		}
+	}
+	for i := range list {
+		if err := r.add(list[i].Candidate); err != nil {
 			return err
 		}
-		r.Variants[len(r.Variants)-1].Pareto = &list[i].Pareto
+		v := &r.Variants[len(r.Variants)-1]
+		v.Pareto, v.Mix = &list[i].Pareto, list[i].rules
+		if list[i].mix != mix.Traced {
+			v.Name += " with " + list[i].mix
+		}
+		if len(shardings) > 1 && v.Sharding != nil {
+			v.Name += ", sharding " + v.Sharding.Variant
+		}
 	}
 	return nil
 }

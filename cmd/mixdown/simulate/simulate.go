@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,7 @@ type Options struct {
 	Loops        []int
 	Microbatches []int
 	MaxMemory    float64
+	MemoryLimit  string
 	Top          int
 }
 
@@ -96,7 +98,7 @@ See "mixdown help schedules" for names and keys.`,
 	cli.FormatFlag(cmd, &opts.Format)
 	f := cmd.Flags()
 	f.IntVar(&opts.Pipeline, "pipeline", 0, "which pipeline of the input, from 0: with data parallelism there is one for each copy of the model")
-	f.StringVar(&opts.Sharding, "sharding", "", "what of each stage is sharded over data-parallel ranks: none, partial, full; default as in the trace")
+	f.StringVar(&opts.Sharding, "sharding", "", "what of each stage is sharded over data-parallel ranks: none, partial, full; default as in the trace; with --search several, as none,full")
 	f.IntVar(&opts.Buffers.WeightBuffers, "weight-buffers", 1, "with --sharding full: stages whose weights a rank holds gathered at once; 2 gather the next while one runs")
 	f.IntVar(&opts.Buffers.GradientBuffers, "gradient-buffers", 1, "with --sharding partial or full: stages whose gradients a rank holds whole at once")
 	f.DurationVar(&opts.Reduction, "reduction", 0, "what an all-reduce of a rank's whole gradient over data-parallel ranks takes, such as 40ms; default as in the trace")
@@ -110,10 +112,11 @@ See "mixdown help schedules" for names and keys.`,
 	f.StringArrayVar(&opts.WhatIfs, "what-if", nil, "suppose something else, e.g. free=all_reduce or bandwidth=x2,straggler=heal (both together); repeatable, also with every --mix or --schedule; see mixdown help what-ifs")
 	f.IntVar(&opts.Ranks, "ranks", 0, "play all ranks on so many of them at most, with one kept of several that do the same: for jobs of thousands of ranks")
 	f.IntVar(&opts.WorldSize, "world-size", 0, "what a step would take on so many ranks, with more data-parallel replicas; the same as --what-if world-size=`RANKS`")
-	f.BoolVar(&opts.Search, "search", false, "predict every schedule that fits the job, and show the best of time against memory")
+	f.BoolVar(&opts.Search, "search", false, "predict every schedule that fits the job, also with every --mix (by --table) and --sharding, and show the best of time against memory")
 	f.IntSliceVar(&opts.Loops, "loops", nil, "chunks per rank that the search tries; default 1,2,4")
 	f.IntSliceVar(&opts.Microbatches, "microbatches", nil, "micro-batches per step that the search tries, of the same batch; default the traced number")
 	f.Float64Var(&opts.MaxMemory, "max-memory", 0, "leave out what holds more than so many times the traced activations on its fullest rank")
+	f.StringVar(&opts.MemoryLimit, "memory-limit", "", "leave out of the search what holds more than `SIZE` on any rank, such as 80GiB; needs --params and --activation-bytes")
 	f.IntVar(&opts.Top, "top", 10, "how many results of the search to show; negative shows all")
 	return cmd
 }
@@ -123,7 +126,7 @@ const defaultSchedule = "breadth-first:loops=2"
 
 // Run predicts and writes the result.
 func Run(ctx context.Context, opts *Options) error {
-	specs, shard, err := opts.check()
+	specs, shards, err := opts.check()
 	if err != nil {
 		return err
 	}
@@ -143,7 +146,7 @@ func Run(ctx context.Context, opts *Options) error {
 		return err
 	}
 	if len(specs) > 0 || opts.Search || len(ofOrders) > 0 {
-		if err := opts.orders(r, job, specs, shard, ofOrders); err != nil {
+		if err := opts.orders(r, job, mixed, specs, shards, ofOrders); err != nil {
 			return err
 		}
 	}
@@ -197,7 +200,7 @@ func (o *Options) load(ctx context.Context, plans bool) (*input.Job, *planning.P
 }
 
 // check reads the flags, so that mistakes show before anything is read.
-func (o *Options) check() ([]schedule.Spec, *sharding.Variant, error) {
+func (o *Options) check() ([]schedule.Spec, []sharding.Variant, error) {
 	if err := cli.CheckFormat(o.Format); err != nil {
 		return nil, nil, err
 	}
@@ -246,18 +249,38 @@ func (o *Options) check() ([]schedule.Spec, *sharding.Variant, error) {
 			}
 		}
 	}
+	if o.MemoryLimit != "" && !o.Search {
+		return nil, nil, fmt.Errorf("%w: --memory-limit needs --search", cli.ErrUsage)
+	}
+	shards, err := o.shards()
+	return specs, shards, err
+}
+
+// shards reads --sharding: one, of all orders, or several, of a search alone.
+func (o *Options) shards() ([]sharding.Variant, error) {
 	if o.Sharding == "" {
-		return specs, nil, nil
+		return nil, nil
 	}
-	v, err := sharding.Parse(o.Sharding)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: --sharding: %w", cli.ErrUsage, err)
+	var list []sharding.Variant
+	for name := range strings.SplitSeq(o.Sharding, ",") {
+		v, err := sharding.Parse(strings.TrimSpace(name))
+		if err != nil {
+			return nil, fmt.Errorf("%w: --sharding: %w", cli.ErrUsage, err)
+		}
+		list = append(list, v)
 	}
-	return specs, &v, nil
+	if len(list) > 1 && (!o.Search || len(o.Plans.Schedules) > 0) {
+		return nil, fmt.Errorf("%w: --sharding %s: several are for --search, without --schedule", cli.ErrUsage, o.Sharding)
+	}
+	return list, nil
 }
 
 // orders predicts all orders that were asked for.
-func (o *Options) orders(r *Result, job *input.Job, specs []schedule.Spec, shard *sharding.Variant, questions []whatif.Question) error {
+func (o *Options) orders(r *Result, job *input.Job, mixed *planning.Plans, specs []schedule.Spec, shards []sharding.Variant, questions []whatif.Question) error {
+	var shard *sharding.Variant
+	if len(shards) == 1 {
+		shard = &shards[0]
+	}
 	p, m, err := input.Model(job.Found, o.Pipeline, o.Plans.Step)
 	if err != nil {
 		return err
@@ -306,15 +329,7 @@ func (o *Options) orders(r *Result, job *input.Job, specs []schedule.Spec, shard
 	if !o.Search {
 		return nil
 	}
-	search := sim.SearchOptions{Loops: o.Loops, Microbatches: o.Microbatches, MaxHeld: o.MaxMemory, Shape: shape}
-	if shard != nil {
-		search.Sharding = []sharding.Variant{*shard}
-	}
-	list, err := m.Search(search)
-	if err != nil {
-		return err
-	}
-	return r.searched(list, o.Top)
+	return o.search(r, job, p, m, mixed, shards, shape)
 }
 
 // sizes is what is known of the model, nil if nothing is.

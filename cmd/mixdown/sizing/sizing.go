@@ -43,7 +43,7 @@ func (o *Options) Model(variant sharding.Variant, buffers sharding.Options) (*me
 		to         **int64
 	}{
 		{"--params", o.Parameters, map[string]int64{"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}, &m.Parameters},
-		{"--activation-bytes", o.ActivationBytes, map[string]int64{"kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "b": 1}, &m.Activation},
+		{"--activation-bytes", o.ActivationBytes, byteUnits, &m.Activation},
 	} {
 		if f.text == "" {
 			continue
@@ -68,6 +68,11 @@ func (o *Options) Model(variant sharding.Variant, buffers sharding.Options) (*me
 	}
 	return m, nil
 }
+
+var byteUnits = map[string]int64{"kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "b": 1}
+
+// ParseBytes reads a size such as 80GiB.
+func ParseBytes(text string) (int64, error) { return parseQuantity(text, byteUnits) }
 
 // parseQuantity reads a whole number written as 52e9, 1.5B or 128MiB.
 func parseQuantity(text string, units map[string]int64) (int64, error) {
