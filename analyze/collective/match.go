@@ -182,6 +182,7 @@ func (m *Matching) pairUp(run *trace.Run, g int, members []int, sequences [][]in
 	for k := range members {
 		aligned[k] = alignSequences(signatures[reference], signatures[k])
 	}
+	m.pairUneven(run, members, sequences, reference, aligned)
 	used := make([]map[int]bool, len(members))
 	for k := range used {
 		used[k] = map[int]bool{}

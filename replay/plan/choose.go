@@ -208,11 +208,17 @@ func settle(op comm.Op, parts []*planpb.Communication, root int) string {
 				return "its input and output differ in size"
 			}
 		case comm.AllGather, comm.AllGatherV:
+			if !evenIn && p.OutCount == p.InCount*int64(len(parts)) {
+				p.OutCount = in // the trace has this rank's own input alone
+			}
 			if p.OutCount != in {
 				return "what it gathers is not what its members contribute"
 			}
 			p.Op = evenOr(evenIn, planpb.Op_OP_ALL_GATHER, planpb.Op_OP_ALL_GATHERV)
 		case comm.ReduceScatter, comm.ReduceScatterV:
+			if !evenOut && p.InCount == p.OutCount*int64(len(parts)) {
+				p.InCount = out // likewise its own output
+			}
 			if p.InCount != out {
 				return "what it scatters is not what its members receive"
 			}

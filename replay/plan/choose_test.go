@@ -24,6 +24,8 @@ func TestEveryOperationWithSizesIsReplayed(t *testing.T) {
 		{"scatterv", sized(comm.Scatter, 9, 4), sized(comm.Scatter, 0, 5), planpb.Op_OP_SCATTERV, [4]int64{9, 4, 0, 5}},
 		{"all_gather", sized(comm.AllGather, 4, 8), sized(comm.AllGather, 4, 8), planpb.Op_OP_ALL_GATHER, [4]int64{4, 8, 4, 8}},
 		{"all_gatherv", sized(comm.AllGatherV, 4, 9), sized(comm.AllGatherV, 5, 9), planpb.Op_OP_ALL_GATHERV, [4]int64{4, 9, 5, 9}},
+		{"all_gather of uneven parts, as profilers write it", sized(comm.AllGather, 4, 8), sized(comm.AllGather, 5, 10), planpb.Op_OP_ALL_GATHERV, [4]int64{4, 9, 5, 9}},
+		{"reduce_scatter of uneven parts, as profilers write it", sized(comm.ReduceScatter, 8, 4), sized(comm.ReduceScatter, 10, 5), planpb.Op_OP_REDUCE_SCATTERV, [4]int64{9, 4, 9, 5}},
 		{"reduce_scatterv", sized(comm.ReduceScatterV, 9, 4), sized(comm.ReduceScatterV, 9, 5), planpb.Op_OP_REDUCE_SCATTERV, [4]int64{9, 4, 9, 5}},
 		{"reduce", sized(comm.Reduce, 4, 4), sized(comm.Reduce, 4, 4), planpb.Op_OP_REDUCE, [4]int64{4, 4, 4, 4}},
 	} {
