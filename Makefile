@@ -54,6 +54,7 @@ bench: build
 	$(GO) run ./bench/cost -bin $(BIN)
 	$(GO) run ./bench/symmetry
 	$(GO) run ./bench/winners -mixdown $(BIN)/mixdown
+	$(GO) run ./bench/graph
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
 
 # What other people's readers make of datasets and exports; a part of make test.

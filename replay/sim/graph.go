@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"sort"
 
 	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
@@ -57,6 +59,9 @@ type Graph struct {
 	members  []member // of meeting i: members[meetings[i].first:][:meetings[i].count]
 	of       []int32  // members that task n is: of[ofAt[n]:ofAt[n+1]]
 	ofAt     []int32
+	// needing of members: early ones that wait for member i alone are
+	// needing[needingAt[i]:needingAt[i+1]], itself among them.
+	needing, needingAt []int32
 
 	contradicted int
 }
@@ -101,8 +106,20 @@ func NewGraph(w *planpb.Workload) *Graph {
 	edges := g.order()
 	g.meet()
 	g.measure()
+	g.index()
 	g.afterAt, g.after = group(n, len(edges), func(i int) (int32, int32) { return edges[i].before, edges[i].after })
 	return g
+}
+
+// index finds who waits for whom of the early members.
+func (g *Graph) index() {
+	var early []int32
+	for i := range g.members {
+		if g.members[i].need != everyone {
+			early = append(early, int32(i))
+		}
+	}
+	g.needingAt, g.needing = group(len(g.members), len(early), func(i int) (int32, int32) { return g.members[early[i]].need, early[i] })
 }
 
 // group sorts n pairs by their first number, which is below keys: the second
@@ -361,18 +378,22 @@ func (g *Graph) splitCollective(m *meeting, s []side) {
 	if m.Transfer {
 		m.Traced = least
 	}
+	var byStart []int // made when a member left early
 	for k, x := range s {
 		me := &g.members[m.first+int32(k)]
 		if x.end >= last {
 			me.own = x.end - last - m.Traced
 			continue
 		}
-		need := k
-		for j, y := range s {
-			if y.start <= x.end && y.start > s[need].start {
-				need = j
+		if byStart == nil {
+			for j := range s {
+				byStart = append(byStart, j)
 			}
+			slices.SortStableFunc(byStart, func(a, b int) int { return cmp.Compare(s[a].start, s[b].start) })
 		}
+		// The last that was there by then; it was there itself.
+		n := sort.Search(len(byStart), func(j int) bool { return s[byStart[j]].start > x.end })
+		need := byStart[n-1]
 		g.early(m, me, need, x.end-s[need].start)
 	}
 }

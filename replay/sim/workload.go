@@ -108,7 +108,7 @@ func (p *workloadPlayer) begin(n int32) {
 		met.came++
 		met.at = max(met.at, p.start[n])
 		if m.early > 0 {
-			p.leaveEarly(m, i)
+			p.leaveEarly(i)
 		}
 		if met.came == m.want && m.want == m.count {
 			p.move(m, met.at)
@@ -116,18 +116,24 @@ func (p *workloadPlayer) begin(n int32) {
 	}
 }
 
-// leaveEarly ends the members that waited for the one which came, and for itself.
-func (p *workloadPlayer) leaveEarly(m *meeting, came int32) {
-	here := p.members[came].task
-	for k := m.first; k < m.first+m.count; k++ {
-		x := &p.members[k]
-		if x.need == everyone || k != came && x.need != came {
-			continue
+// leaveEarly ends the members that waited for the one which came, and itself if
+// whom it waits for is there.
+func (p *workloadPlayer) leaveEarly(came int32) {
+	for _, k := range p.needing[p.needingAt[came]:p.needingAt[came+1]] {
+		if p.members[k].task != p.members[came].task { // else it comes by itself
+			p.tryLeaving(k)
 		}
-		needed := p.members[x.need].task
-		if p.waits[x.task] != begun && x.task != here || p.waits[needed] != begun && needed != here {
-			continue
-		}
+	}
+	if p.members[came].need != everyone {
+		p.tryLeaving(came)
+	}
+}
+
+// tryLeaving ends an early member when it and whom it waits for are there.
+func (p *workloadPlayer) tryLeaving(k int32) {
+	x := &p.members[k]
+	needed := p.members[x.need].task
+	if p.waits[x.task] == begun && p.waits[needed] == begun {
 		p.leave(x.task, max(p.start[x.task], p.start[needed]+x.own))
 	}
 }
