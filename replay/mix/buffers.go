@@ -20,8 +20,8 @@ type use struct {
 func (m *model) checkReuse(found *collector) {
 	for p, program := range m.w.Programs {
 		uses := usesOf(program)
-		if len(uses) == 0 {
-			continue
+		if len(uses) == 0 || tooLarge(program) {
+			continue // gaps says so
 		}
 		after := m.newReached(p)
 		if after == nil {
@@ -32,6 +32,15 @@ func (m *model) checkReuse(found *collector) {
 			m.checkBuffer(found, p, buffer, after)
 		}
 	}
+}
+
+// maxReach bounds the memory of looking for buffers that are used too early, in
+// tasks times streams of a rank.
+const maxReach = 1 << 28
+
+// tooLarge says whether a program is beyond that.
+func tooLarge(program *planpb.Program) bool {
+	return int64(len(program.Tasks))*int64(len(program.Streams)) > maxReach
 }
 
 // bufferUses are the uses of one buffer, in the order of the plan.
@@ -130,9 +139,11 @@ func (m *model) newReached(p int) *reached {
 		r.position[i] = next[t.Stream]
 		next[t.Stream]++
 	}
+	streams := len(program.Streams)
+	all := fill(int32(len(program.Tasks) * streams))
 	for k, i := range order {
 		r.turn[i] = int32(k)
-		last := fill(int32(len(program.Streams)))
+		last := all[k*streams : (k+1)*streams]
 		for _, q := range before.of(i) {
 			for s, at := range r.last[q] {
 				last[s] = max(last[s], at)

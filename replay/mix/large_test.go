@@ -2,6 +2,8 @@ package mix_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -130,5 +132,49 @@ func BenchmarkInspect(b *testing.B) {
 			runtime.ReadMemStats(&after)
 			b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/float64(b.N)/(1<<20), "MiB/op")
 		})
+	}
+}
+
+// BenchmarkCheckFile is what "mixdown check" does with the file of such a job:
+// reads it, decodes it, checks it. The plan says all that plans can say: places,
+// buffers and the lives of communicators too. It is to take 10 s at most.
+func BenchmarkCheckFile(b *testing.B) {
+	p := large(1000, 1000, [3]string{"nccl", "nccl", "nccl"})
+	for _, program := range p.Workload.Programs {
+		program.Place = &planpb.Place{Host: fmt.Sprint("node", program.Rank/8), Environment: "e3b0c44298fc1c14"}
+		groups := map[int32]bool{}
+		for _, task := range program.Tasks {
+			if c := task.GetCommunication(); c != nil {
+				c.InBuffer, c.OutBuffer, c.Channels = int64(1+c.Group), int64(1+c.Group), 16
+				groups[c.Group] = true
+			}
+		}
+		for g := range int32(len(p.Workload.Groups)) { // by number on all ranks
+			if groups[g] {
+				program.Communicators = append(program.Communicators, &planpb.CommunicatorEvent{Kind: planpb.CommunicatorEvent_MADE, Group: g})
+			}
+		}
+	}
+	data, err := mix.Encode(p)
+	if err != nil {
+		b.Fatal(err)
+	}
+	file := filepath.Join(b.TempDir(), "large.plan")
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		exp, err := mix.Decode(data)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if r := mix.Inspect(exp.Plans[0], mix.CheckOptions{}); r.Has("E0") || r.Has("E7") || r.Has("E9") {
+			b.Fatal(r.Err())
+		}
 	}
 }

@@ -131,6 +131,12 @@ func (m *model) gaps() []Gap {
 	case all > 0:
 		list = append(list, Gap{"E6", "the plan does not say what memory computation uses: whether it does too early can't be seen"})
 	}
+	for _, program := range m.w.Programs {
+		if all > unnamed && tooLarge(program) {
+			list = append(list, Gap{"E6", fmt.Sprintf("rank %d has too many tasks and streams to look for buffers that are used again too early", program.Rank)})
+			break
+		}
+	}
 	if ranks := m.unknownLives(); len(ranks) > 0 {
 		list = append(list, Gap{"E7", m.notSaidBy(ranks, "when communicators are made and destroyed") + "; the worker does both in one order on all ranks"})
 	}

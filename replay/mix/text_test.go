@@ -114,6 +114,25 @@ func TestWhatIsNotChecked(t *testing.T) {
 	}
 }
 
+// TestTooLargeToLookForBuffers: a plan with more than that is still checked for the
+// rest, and says so.
+func TestTooLargeToLookForBuffers(t *testing.T) {
+	p := buffers(write(t, both, "g0/0 g1/1", "g0/0 g1/1"), "7:8 7:7")
+	if r := mix.Inspect(p, mix.CheckOptions{}); !r.Has("E6") {
+		t.Fatalf("%v", r.Err())
+	}
+	program := p.Workload.Programs[0]
+	program.Streams = append(program.Streams, make([]*planpb.Stream, 1<<14)...)
+	for len(program.Tasks) < 1<<14 {
+		program.Tasks = append(program.Tasks, &planpb.Task{Id: int32(len(program.Tasks)), Kind: &planpb.Task_Wait{Wait: &planpb.Wait{}}})
+	}
+	p.Workload.Programs[1].Tasks[1].GetCommunication().OutBuffer = 9
+	r := mix.Inspect(p, mix.CheckOptions{})
+	if r.Has("E6") || !slices.ContainsFunc(r.NotChecked, func(g mix.Gap) bool { return g.Code == "E6" && strings.Contains(g.Why, "rank 0 has too many") }) {
+		t.Errorf("%v, not checked: %v", r.Err(), r.NotChecked)
+	}
+}
+
 // TestSameReportEveryTime: nothing depends on the order of a map.
 func TestSameReportEveryTime(t *testing.T) {
 	p := write(t, ring, "g0@nccl/0 g2@nccl/1 g0@nccl/2 s1@nccl/3", "g0@nccl/0 g1@nccl/1 g0@nccl/0 r0@nccl/2", "g1@nccl/0 g2@nccl/1 c")
