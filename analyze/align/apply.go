@@ -18,11 +18,12 @@ func Apply(run *trace.Run, res *Result) {
 }
 
 func move(rank *trace.Rank, c Clock) {
-	ev := &rank.Events
-	for i := range ev.TS {
-		start, end := c.Correct(ev.TS[i]), c.Correct(ev.TS[i]+ev.Dur[i])
-		ev.TS[i], ev.Dur[i] = start, end-start
-	}
+	rank.AdjustEvents(func(ev *trace.Events) {
+		for i := range ev.TS {
+			start, end := c.Correct(ev.TS[i]), c.Correct(ev.TS[i]+ev.Dur[i])
+			ev.TS[i], ev.Dur[i] = start, end-start
+		}
+	})
 	for i := range rank.Operations {
 		op := &rank.Operations[i]
 		for _, t := range []*int64{&op.Issued, &op.Returned, &op.Start, &op.End} {

@@ -17,9 +17,21 @@ type Breakdown struct {
 	Ranks  []Rank             // by index into Run.Ranks
 }
 
-// Analyze breaks the time of a run down. Clocks says whether times of different
-// ranks can be compared; where they can't, waiting and transfer are not known.
+// Analyze breaks the time of a run down whose events are all in memory; see
+// RankByRank.
 func Analyze(run *trace.Run, m *collective.Matching, clocks *align.Result) *Breakdown {
+	b, err := RankByRank(run, m, clocks)
+	if err != nil {
+		panic(err) // only loading events can fail
+	}
+	return b
+}
+
+// RankByRank breaks the time of a run down with the events of one rank in memory
+// at a time; it fails when they can't be loaded. Clocks says whether times of
+// different ranks can be compared; where they can't, waiting and transfer are not
+// known.
+func RankByRank(run *trace.Run, m *collective.Matching, clocks *align.Result) (*Breakdown, error) {
 	b := &Breakdown{Groups: m.Groups}
 	var of [][]int
 	b.Steps, of = findSteps(run)
@@ -28,15 +40,19 @@ func Analyze(run *trace.Run, m *collective.Matching, clocks *align.Result) *Brea
 		t.impossible[i] = true
 	}
 	for r, rank := range run.Ranks {
+		if err := rank.Acquire(); err != nil {
+			return nil, err
+		}
 		a := measure(rank, of[r])
 		t.add(r, a)
 		b.Ranks = append(b.Ranks, rankTimes(rank, of[r], a))
+		rank.Release()
 	}
 	for k, s := range t.sums {
 		b.Rows = append(b.Rows, b.row(k, *s))
 	}
 	slices.SortFunc(b.Rows, compareRows)
-	return b
+	return b, nil
 }
 
 func rankTimes(rank *trace.Rank, of []int, a *activity) Rank {

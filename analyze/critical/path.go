@@ -44,8 +44,30 @@ func (g *Graph) walk() []stretch {
 }
 
 // segments names the stretches of the path.
-func (g *Graph) segments(list []stretch) []Segment {
+func (g *Graph) segments(list []stretch) ([]Segment, error) {
 	hosts := map[int]*hostNames{}
+	held := []int{} // ranks whose events are in memory, the one longest not used first
+	defer func() {
+		for _, r := range held {
+			g.run.Ranks[r].Release()
+		}
+	}()
+	hold := func(r int) error {
+		if k := slices.Index(held, r); k >= 0 {
+			held = append(slices.Delete(held, k, k+1), r)
+			return nil
+		}
+		if len(held) == maxHeld {
+			g.run.Ranks[held[0]].Release()
+			delete(hosts, held[0])
+			held = slices.Delete(held, 0, 1)
+		}
+		if err := g.run.Ranks[r].Acquire(); err != nil {
+			return err
+		}
+		held = append(held, r)
+		return nil
+	}
 	path := make([]Segment, 0, len(list))
 	add := func(s Segment) {
 		if s.End <= s.Start {
@@ -68,6 +90,9 @@ func (g *Graph) segments(list []stretch) []Segment {
 		n := st.node
 		r := int(g.rank[n])
 		rank := g.run.Ranks[r]
+		if err := hold(r); err != nil {
+			return nil, err
+		}
 		s := Segment{Rank: rank.Rank, Start: st.start, End: st.end, BeforeStep: g.flags[n]&beforeStep != 0}
 		// Before its work begins, a node was free to start but did not.
 		begin := min(max(g.begin[n], st.start), st.end)
@@ -114,8 +139,11 @@ func (g *Graph) segments(list []stretch) []Segment {
 		s.Start = begin
 		add(s)
 	}
-	return path
+	return path, nil
 }
+
+// maxHeld is of how many ranks on the path the events are in memory at once.
+const maxHeld = 16
 
 const hostStream = "host"
 

@@ -158,18 +158,31 @@ func Analyze(run *trace.Run, match *collective.Matching, opts Options) (*Result,
 	if err != nil {
 		return nil, diags, err
 	}
-	return g.Analyze(), diags, nil
+	r, err := g.analyze()
+	return r, diags, err
 }
 
-// Analyze finds the critical path of the graph and its gains.
+// Analyze finds the critical path of the graph and its gains. The events of the
+// run are in memory: only loading them could fail.
 func (g *Graph) Analyze() *Result {
+	r, err := g.analyze()
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+func (g *Graph) analyze() (*Result, error) {
 	r := &Result{
 		Step: g.step, StartTS: g.start, StepNS: g.end[last(g.end)], ClocksAligned: g.aligned,
 		Nodes: g.Len(), Edges: g.Edges(), Backward: g.backward, Inferred: g.inferred,
 	}
 	steps := g.walk()
-	r.Path = g.segments(steps)
+	var err error
+	if r.Path, err = g.segments(steps); err != nil {
+		return nil, err
+	}
 	r.sum()
 	g.setGains(r, steps)
-	return r
+	return r, nil
 }

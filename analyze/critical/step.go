@@ -45,7 +45,11 @@ func Build(run *trace.Run, match *collective.Matching, opts Options) (*Graph, *d
 	g.add(NodeOrigin, -1, 0, 0)
 	parts := make([]*part, len(run.Ranks))
 	for r := range run.Ranks {
+		if err := run.Ranks[r].Acquire(); err != nil {
+			return nil, g.diags, err
+		}
 		parts[r] = g.addRank(r)
+		run.Ranks[r].Release()
 	}
 	g.join(parts)
 	g.finish()
@@ -60,7 +64,11 @@ func (g *Graph) chooseStep(want string) error {
 	steps := g.run.CommonSteps()
 	if want == "all" || want == "" && len(steps) == 0 {
 		for _, rank := range g.run.Ranks {
+			if err := rank.Acquire(); err != nil {
+				return err
+			}
 			g.windows = append(g.windows, extent(rank))
+			rank.Release()
 		}
 		return nil
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -47,14 +48,18 @@ type window struct {
 }
 
 // Find finds the pipelines of a run. A run without one gives none, and no
-// diagnostic. An error means that the run and its matching don't belong together.
+// diagnostic. An error means that the run and its matching don't belong together,
+// or that events can't be loaded: those of one rank for each core are in memory at
+// a time.
 func Find(run *trace.Run, match *collective.Matching, opts Options) (*Result, error) {
 	if len(match.GroupOf) != len(run.Ranks) {
 		return nil, fmt.Errorf("find pipelines: the matching has %d ranks, the run %d", len(match.GroupOf), len(run.Ranks))
 	}
 	f := &finding{run: run, match: match, opts: opts, res: &Result{}, drafts: map[*Pipeline][]draft{}}
-	f.look()
-	f.windows = windowsOf(run)
+	if err := f.look(); err != nil {
+		return nil, err
+	}
+	f.windows = f.windowsOf(run)
 	f.labelled()
 	f.unlabelled()
 	slices.SortStableFunc(f.res.Pipelines, func(a, b *Pipeline) int { return cmp.Compare(slices.Min(a.Ranks), slices.Min(b.Ranks)) })
@@ -69,21 +74,29 @@ type finding struct {
 	match   *collective.Matching
 	opts    Options
 	views   []*view
+	extents []span // of all events of each rank
 	windows []window
 	res     *Result
 	drafts  map[*Pipeline][]draft // the steps, as the program ran them
 }
 
 // look looks at all ranks, as many at once as there are cores.
-func (f *finding) look() {
+func (f *finding) look() error {
 	f.views = make([]*view, len(f.run.Ranks))
+	f.extents = make([]span, len(f.run.Ranks))
+	failures := make([]error, len(f.run.Ranks))
 	diags := make([]diagnostic.Set, len(f.run.Ranks))
 	var left atomic.Int64
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := int(left.Add(1)) - 1; i < len(f.run.Ranks); i = int(left.Add(1)) - 1 {
+				if failures[i] = f.run.Ranks[i].Acquire(); failures[i] != nil {
+					continue
+				}
 				f.views[i] = look(f.run.Ranks[i], i, &diags[i])
+				f.extents[i] = extent(f.run.Ranks[i])
+				f.run.Ranks[i].Release()
 			}
 		})
 	}
@@ -91,11 +104,12 @@ func (f *finding) look() {
 	for i := range diags {
 		f.res.Diagnostics.Merge(&diags[i])
 	}
+	return errors.Join(failures...)
 }
 
 // windowsOf lists the steps of a run, by number. Ranks without steps, where no
 // rank has any, have one for all they have.
-func windowsOf(run *trace.Run) []window {
+func (f *finding) windowsOf(run *trace.Run) []window {
 	byNumber := map[int]*window{}
 	var numbers []int
 	for i, rank := range run.Ranks {
@@ -113,8 +127,8 @@ func windowsOf(run *trace.Run) []window {
 	}
 	if len(numbers) == 0 {
 		whole := window{on: map[int]span{}}
-		for i, rank := range run.Ranks {
-			whole.on[i] = extent(rank)
+		for i := range run.Ranks {
+			whole.on[i] = f.extents[i]
 		}
 		return []window{whole}
 	}

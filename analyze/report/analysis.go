@@ -161,26 +161,17 @@ func Analyze(run *trace.Run, m *collective.Matching, opts Options) (*Analysis, e
 	}
 	a.Clocks = describeClocks(clocks)
 	if opts.Breakdown {
-		b := breakdown.Analyze(run, m, clocks)
+		b, err := breakdown.RankByRank(run, m, clocks)
+		if err != nil {
+			return nil, err
+		}
 		a.Breakdown, a.StepsByRank = b.By(breakdown.ByAll), stepsByRank(b)
 		a.phases = b.By(breakdown.ByGroup | breakdown.ByOp | breakdown.ByPhase)
 	}
 	a.Stragglers = describeStragglers(straggler.Find(run, m, clocks), m)
 	t := newTable(clocks)
-	measured := measure(run)
-	for r, rank := range run.Ranks {
-		activity, idle := measured[r].activity, measured[r].idle
-		measured[r] = measurement{} // its memory is free again
-		device := "gpu"
-		if rank.CPUOnly {
-			device = "cpu"
-		}
-		a.Ranks = append(a.Ranks, Rank{
-			Rank: rank.Rank, RankFrom: rank.RankFrom, Source: rank.Source, Events: rank.Read,
-			Device: device, Truncated: rank.Truncated,
-			Time: timeOf(activity.Times(), idle),
-		})
-		t.add(run, m, r, activity)
+	if err := a.measure(run, m, t); err != nil {
+		return nil, err
 	}
 	a.Communication = t.rows()
 	var diags diagnostic.Set
@@ -207,26 +198,39 @@ func Analyze(run *trace.Run, m *collective.Matching, opts Options) (*Analysis, e
 	return a, nil
 }
 
-// measurement is the activity of one rank.
-type measurement struct {
-	activity overlap.Activity
-	idle     overlap.Idle
-}
-
-// measure measures the ranks, several at once.
-func measure(run *trace.Run) []measurement {
-	list := make([]measurement, len(run.Ranks))
+// measure measures the ranks and tabulates their communication, several ranks at
+// once, each forgotten before the next.
+func (a *Analysis) measure(run *trace.Run, m *collective.Matching, t *table) error {
+	a.Ranks = make([]Rank, len(run.Ranks))
+	failures := make([]error, len(run.Ranks))
 	var wg sync.WaitGroup
+	var tabulating sync.Mutex
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for r, rank := range run.Ranks {
 		slots <- struct{}{}
 		wg.Go(func() {
-			list[r].activity, list[r].idle = overlap.Explain(rank)
-			<-slots
+			defer func() { <-slots }()
+			if failures[r] = rank.Acquire(); failures[r] != nil {
+				return
+			}
+			defer rank.Release()
+			activity, idle := overlap.Explain(rank)
+			device := "gpu"
+			if rank.CPUOnly {
+				device = "cpu"
+			}
+			a.Ranks[r] = Rank{
+				Rank: rank.Rank, RankFrom: rank.RankFrom, Source: rank.Source, Events: rank.Read,
+				Device: device, Truncated: rank.Truncated,
+				Time: timeOf(activity.Times(), idle),
+			}
+			tabulating.Lock()
+			defer tabulating.Unlock()
+			t.add(run, m, r, activity)
 		})
 	}
 	wg.Wait()
-	return list
+	return errors.Join(failures...)
 }
 
 func timeOf(t overlap.Times, idle overlap.Idle) Time {

@@ -115,6 +115,34 @@ func (d *Dataset) read(rank int, tables []string) (*trace.Rank, []diagnostic.Dia
 	return r, diags, nil
 }
 
+// ranked reads a rank without its events, which it loads when they are needed.
+func (d *Dataset) ranked(rank int) (*trace.Rank, []diagnostic.Diagnostic, error) {
+	r, diags, err := d.Communication(rank)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.KeepEvents(d)
+	return r, diags, nil
+}
+
+// LoadEvents implements trace.EventStore.
+func (d *Dataset) LoadEvents(r *trace.Rank) error {
+	m, ok := d.marker(r.Rank)
+	if !ok {
+		return fmt.Errorf("%w: %s has no rank %d", ErrNotDataset, d.at, r.Rank)
+	}
+	if err := readTable(d.at, tablePath(eventsTable, r.Rank), m.Files[eventsTable], events(r)); err != nil {
+		return err
+	}
+	if err := check(r, m.Files[eventsTable].Rows); err != nil {
+		return corrupt(d.at.name(path.Join("*", rankName(r.Rank))), "%v", err)
+	}
+	return nil
+}
+
+// DropEvents implements trace.EventStore.
+func (d *Dataset) DropEvents(*trace.Rank) {}
+
 // All iterates over the ranks, holding one at a time. It ends with the first
 // error.
 func (d *Dataset) All() iter.Seq2[*trace.Rank, error] {
@@ -131,6 +159,17 @@ func (d *Dataset) All() iter.Seq2[*trace.Rank, error] {
 // Read reads a whole dataset as a run. progress, when not nil, is called after
 // each rank, from several goroutines, with how many are read.
 func Read(ctx context.Context, at Place, progress func(done, total int)) (*trace.Run, error) {
+	return read(ctx, at, progress, (*Dataset).Rank)
+}
+
+// ReadKept is Read without the events, which are loaded when they are acquired and
+// forgotten when they are released; see trace.Rank. Of a run of any size only the
+// communication is in memory all the time.
+func ReadKept(ctx context.Context, at Place, progress func(done, total int)) (*trace.Run, error) {
+	return read(ctx, at, progress, (*Dataset).ranked)
+}
+
+func read(ctx context.Context, at Place, progress func(done, total int), one func(*Dataset, int) (*trace.Rank, []diagnostic.Diagnostic, error)) (*trace.Run, error) {
 	d, err := Open(at)
 	if err != nil {
 		return nil, err
@@ -147,7 +186,7 @@ func Read(ctx context.Context, at Place, progress func(done, total int)) (*trace
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				run.Ranks[i], diags[i], failures[i] = d.Rank(d.markers[i].Rank)
+				run.Ranks[i], diags[i], failures[i] = one(d, d.markers[i].Rank)
 				if progress != nil {
 					progress(int(done.Add(1)), n)
 				}

@@ -40,7 +40,7 @@ type Rank struct {
 	Distributed Distributed
 	Names       *Strings
 	Threads     []Thread
-	Events      Events
+	Events      Events // see Acquire
 
 	// Operations is the communication of this rank in the order it was issued.
 	Operations []comm.Operation
@@ -51,6 +51,8 @@ type Rank struct {
 	// CPUOnly: the file has no device events, so what the CPU does is the computation.
 	CPUOnly   bool
 	Truncated bool
+
+	Kept *Kept // nil: Events is whole all the time
 }
 
 // Name returns the name of event i.

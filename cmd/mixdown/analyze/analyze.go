@@ -75,6 +75,8 @@ func Run(ctx context.Context, opts *Options) error {
 	if err := opts.Export.Check(); err != nil {
 		return err
 	}
+	// What is written elsewhere looks at the events of all ranks at once.
+	opts.Input.KeepEvents = !opts.Export.any()
 	job, err := opts.Input.Load(ctx, opts.Streams)
 	if err != nil {
 		if done, logErr := analyzeLog(ctx, opts, err); done {

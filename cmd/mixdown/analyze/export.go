@@ -81,6 +81,9 @@ func (o *ExportOptions) targets(in *export.Input, rows int) []target {
 	return list
 }
 
+// any tells whether anything is to be written.
+func (o *ExportOptions) any() bool { return len(o.targets(nil, 0)) > 0 }
+
 // Check refuses targets that can't be written, before anything is read.
 func (o *ExportOptions) Check() error {
 	seen := map[string]string{}

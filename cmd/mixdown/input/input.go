@@ -39,6 +39,10 @@ type Options struct {
 	MaxEvents, MaxBytes, MaxRatio int64
 	MaxEventBytes                 int
 
+	// KeepEvents leaves the events of a dataset where they are until they are
+	// looked at, rank by rank: for verbs that acquire what they look at.
+	KeepEvents bool
+
 	client *remote.Client
 }
 
@@ -175,7 +179,11 @@ func (o *Options) readTraces(ctx context.Context, streams *cli.Streams) (*trace.
 func (o *Options) readDataset(ctx context.Context, streams *cli.Streams, dir string) (*trace.Run, error) {
 	progress := streams.NewProgress("reading")
 	defer progress.Done()
-	return dataset.Read(ctx, o.Place(ctx, dir), func(done, total int) { progress.Set(done, total, dir) })
+	read := dataset.Read
+	if o.KeepEvents {
+		read = dataset.ReadKept
+	}
+	return read(ctx, o.Place(ctx, dir), func(done, total int) { progress.Set(done, total, dir) })
 }
 
 // join adds what the execution traces know to the run.
