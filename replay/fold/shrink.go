@@ -66,6 +66,9 @@ func dropEmpty(w *planpb.Workload) {
 				c.Group = number[c.Group]
 			}
 		}
+		for _, e := range program.Communicators { // its own groups: it is in them
+			e.Group = number[e.Group]
+		}
 	}
 }
 

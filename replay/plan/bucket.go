@@ -21,9 +21,6 @@ func Bucket(w *planpb.Workload, size int64) (bucketed *planpb.Workload, fused, c
 	for g := range f.w.Groups {
 		fused += f.group(int32(g))
 	}
-	for into := range f.part { // nothing in the trace is like them
-		f.w.Programs[into.program].Tasks[into.task].Origin = nil
-	}
 	f.drop()
 	f.index()
 	parts := map[*planpb.Communication]int64{}
@@ -69,7 +66,7 @@ func cutProgram(program *planpb.Program, parts map[*planpb.Communication]int64) 
 		}
 	}
 	last := make([]int32, len(program.Tasks))  // old -> the new task that ends it
-	first := make([]int32, len(program.Tasks)) // of a span that was cut
+	first := make([]int32, len(program.Tasks)) // the new task that begins it
 	var tasks []*planpb.Task
 	add := func(t *planpb.Task) {
 		t.Id = int32(len(tasks))
@@ -112,12 +109,19 @@ func cutProgram(program *planpb.Program, parts map[*planpb.Communication]int64) 
 					}
 				}
 				pc := p.GetCommunication()
-				pc.Seq = c.Seq + i
+				pc.Seq, pc.InBuffer, pc.OutBuffer = c.Seq+i, 0, 0
 				pc.InCount, pc.OutCount = part(c.InCount, int(i), int(n)), part(c.OutCount, int(i), int(n))
 				add(p)
 			}
 		}
 		last[old] = int32(len(tasks)) - 1
+	}
+	for _, e := range program.Communicators {
+		if int(e.Before) < len(first) {
+			e.Before = first[e.Before]
+		} else {
+			e.Before = int32(len(tasks))
+		}
 	}
 	program.Tasks = tasks
 }

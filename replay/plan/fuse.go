@@ -18,7 +18,8 @@ var ErrNothingToFuse = errors.New("nothing to fuse")
 // operations were saved, counted once for all members.
 //
 // This is tensor fusion as MCR-DL and Horovod do it. Copying into one buffer and
-// out again takes time that the workload does not have.
+// out again takes time that the workload does not have. What was fused has no
+// Origin.
 func Fuse(w *planpb.Workload, most int64) (*planpb.Workload, int) {
 	f := &fusing{w: proto.CloneOf(w), most: most}
 	f.index()
@@ -81,6 +82,8 @@ func (f *fusing) group(g int32) int {
 			into, from := f.communication(b[i]), f.communication(a[i])
 			into.InCount += from.InCount
 			into.OutCount += from.OutCount
+			into.InBuffer, into.OutBuffer = 0, 0
+			f.w.Programs[b[i].program].Tasks[b[i].task].Origin = nil // nothing in the trace is like it
 			f.gone[a[i]], f.part[b[i]] = b[i], a[i]
 		}
 		saved++

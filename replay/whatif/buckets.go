@@ -31,47 +31,57 @@ var buckets = Kind{
 type bucketsOf struct{ size int64 }
 
 func (c bucketsOf) step(s *Step) error {
-	before := s.Workload
-	fits := fitReductions(s)
-	bucketed, fused, cut := plan.Bucket(before, c.size)
+	bucketed, fused, cut := plan.Bucket(s.Workload, c.size)
+	if fused+cut == 0 {
+		return fmt.Errorf("%w: no all_reduce is larger, and no two neighbours fit into one", ErrNotApplicable)
+	}
+	made, notes, err := Refit(s.Workload, bucketed, s.Costs(s.Workload))
+	if err != nil {
+		return err
+	}
+	s.Workload, s.fused = bucketed, made
+	s.note("%d all_reduces fused into others, %d cut", fused, cut)
+	s.notes = append(s.notes, notes...)
+	return nil
+}
+
+// Refit is what the all_reduces took that plan.Fuse or plan.Bucket made, which are
+// not in the trace: by a line through what those of the same group took before, by
+// the cost given. The function is false for any other operation; the notes say how
+// well the lines fit. Where a group had one size only, no line can be drawn, and it
+// is ErrNotApplicable.
+func Refit(before, after *planpb.Workload, cost sim.CommunicationCost) (made func(sim.Meeting) (int64, bool), notes []string, err error) {
+	fits := fitReductions(before, cost)
 	isNew := map[*planpb.Communication]bool{}
-	for _, program := range bucketed.Programs {
+	for _, program := range after.Programs {
 		for _, t := range program.Tasks {
 			isNew[t.GetCommunication()] = t.Origin == nil
 		}
 	}
-	if fused+cut == 0 {
-		return fmt.Errorf("%w: no all_reduce is larger, and no two neighbours fit into one", ErrNotApplicable)
-	}
-	changed := map[[2]int64]bool{}
-	var err error
-	for _, m := range sim.NewGraph(bucketed).Meetings() {
+	changed := map[plan.MeetingKey]bool{}
+	needed := map[int32]bool{}
+	for _, m := range sim.NewGraph(after).Meetings() {
 		if m.Transfer || m.Communication.Op != planpb.Op_OP_ALL_REDUCE || !isNew[m.Communication] {
 			continue
 		}
 		g := m.Communication.Group
-		changed[[2]int64{int64(g), m.Communication.Seq}] = true
+		changed[plan.CollectiveKey(m.Communication)], needed[g] = true, true
 		if _, ok := fits[g]; !ok {
-			err = fmt.Errorf("%w: what an all_reduce of another size takes follows from those of two sizes or more, and group %q has one", ErrNotApplicable, before.Groups[g].Name)
+			return nil, nil, fmt.Errorf("%w: what an all_reduce of another size takes follows from those of two sizes or more, and group %q has one", ErrNotApplicable, before.Groups[g].Name)
 		}
 	}
-	if err != nil {
-		return err
+	for _, g := range slices.Sorted(maps.Keys(needed)) {
+		f := fits[g]
+		notes = append(notes, fmt.Sprintf("an all_reduce of group %q takes %.1f us + %.3f us a MiB, within %.0f %% of what %d of them took",
+			before.Groups[g].Name, f.fixed/1e3, f.each*(1<<20)/1e3, 100*f.off, f.n))
 	}
-	s.Workload = bucketed
-	s.fused = func(m sim.Meeting) (int64, bool) {
-		if m.Transfer || !changed[[2]int64{int64(m.Communication.Group), m.Communication.Seq}] {
+	return func(m sim.Meeting) (int64, bool) {
+		if m.Transfer || !changed[plan.CollectiveKey(m.Communication)] {
 			return 0, false
 		}
 		f := fits[m.Communication.Group]
 		return int64(math.Round(f.fixed + f.each*float64(plan.Bytes(m.Communication)))), true
-	}
-	s.note("%d all_reduces fused into others, %d cut", fused, cut)
-	for _, g := range slices.Sorted(maps.Keys(fits)) {
-		f := fits[g]
-		s.note("an all_reduce of group %q takes %.1f us + %.3f us a MiB, within %.0f %% of what %d of them took", before.Groups[g].Name, f.fixed/1e3, f.each*(1<<20)/1e3, 100*f.off, f.n)
-	}
-	return nil
+	}, notes, nil
 }
 
 // fitted is a line through what operations took: fixed + each x bytes, ns.
@@ -82,11 +92,10 @@ type fitted struct {
 }
 
 // fitReductions fits a line for each group with all_reduces of two sizes or more.
-func fitReductions(s *Step) map[int32]fitted {
+func fitReductions(w *planpb.Workload, cost sim.CommunicationCost) map[int32]fitted {
 	type point struct{ bytes, ns float64 }
 	points := map[int32][]point{}
-	cost := s.Costs(s.Workload)
-	for _, m := range sim.NewGraph(s.Workload).Meetings() {
+	for _, m := range sim.NewGraph(w).Meetings() {
 		if m.Transfer || m.Communication.Op != planpb.Op_OP_ALL_REDUCE {
 			continue
 		}

@@ -44,6 +44,7 @@ func (o *Options) addFused(p *Plans, most int64, mixes []mix.Mix) error {
 			v.Mix = "*=" + p.Stand
 		}
 		p.Variants = append(p.Variants, v)
+		p.Fused[title] = true
 	}
 	return nil
 }

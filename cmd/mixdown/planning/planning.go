@@ -68,6 +68,8 @@ type Plans struct {
 	// Memory is the activations that the fullest rank holds with a schedule, in
 	// multiples of the traced order's, by the name of the variant.
 	Memory map[string]float64
+	// Fused are the variants with all_reduces made one, by name.
+	Fused map[string]bool
 	// Chosen is the mix that --mix auto stands for, nil where it was not asked for.
 	Chosen *auto.Choice
 
@@ -124,7 +126,7 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 			return nil, fmt.Errorf("--map: %w", err)
 		}
 	}
-	p := &Plans{Predicted: map[string]float64{}, Memory: map[string]float64{}}
+	p := &Plans{Predicted: map[string]float64{}, Memory: map[string]float64{}, Fused: map[string]bool{}}
 	if p.Job, err = o.Input.Load(ctx, streams); err != nil {
 		return nil, err
 	}

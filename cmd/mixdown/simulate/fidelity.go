@@ -115,10 +115,11 @@ func stepNames(job *input.Job, step string) []string {
 // over asks a question of every step that was simulated, and gives the least and
 // the largest answer; null where there is one step only. The answer is the speedup
 // over the step with the traced backend.
-func (u *Unchanged) over(p *planning.Plans, m string, ask func(w *planpb.Workload) (int64, error)) (*[2]float64, error) {
-	if u == nil || len(u.workloads) < 2 {
+func (u *Unchanged) over(p *planning.Plans, v *planpb.Plan, ask func(w *planpb.Workload) (int64, error)) (*[2]float64, error) {
+	if u == nil || len(u.workloads) < 2 || p.Fused[v.Name] { // other steps are not fused
 		return nil, nil
 	}
+	m := v.Mix
 	parsed, err := mix.Parse(m)
 	if m == mix.Traced {
 		parsed, err = mix.Mix{Text: mix.Traced}, nil

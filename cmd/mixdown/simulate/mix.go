@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"mixdown/analyze/report"
+	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/planning"
 	"mixdown/replay/fold"
 	"mixdown/replay/mix"
@@ -11,6 +12,7 @@ import (
 	"mixdown/replay/plan/planpb"
 	"mixdown/replay/sim"
 	"mixdown/replay/tune"
+	"mixdown/replay/whatif"
 )
 
 // Workload is the traced step with its own backend, played.
@@ -81,9 +83,32 @@ func describeFold(f *fold.Folded) *Folded {
 	return out
 }
 
+// refitted is a cost that knows what fused operations take, which are not in the
+// trace, for the plan of a variant.
+func (r *Result) refitted(p *planning.Plans, v *planpb.Plan, cost sim.CommunicationCost) (sim.CommunicationCost, []string, error) {
+	if !p.Fused[v.Name] {
+		return cost, nil, nil
+	}
+	made, notes, err := whatif.Refit(p.Workload, v.Workload, sim.TracedCosts(p.Workload))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", v.Name, err)
+	}
+	return func(m sim.Meeting) int64 {
+		if ns, ok := made(m); ok {
+			m.Traced, m.Known = ns, true
+		}
+		return cost(m)
+	}, notes, nil
+}
+
 // mixes predicts the plans of all mixes, with at most so many ranks played, 0 for
 // all.
 func (r *Result) mixes(p *planning.Plans, ranks int) error {
+	for _, v := range p.Variants {
+		if p.Fused[v.Name] && ranks > 0 {
+			return fmt.Errorf("%w: --fuse needs all ranks: leave out --ranks", cli.ErrUsage)
+		}
+	}
 	costs := costsOf(p, p.Workload)
 	small, err := folded(p.Baseline.Workload, ranks)
 	if err != nil {
@@ -103,16 +128,20 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 	}
 	for _, v := range p.Variants {
 		costs.Unknown, costs.Unscaled = 0, 0
+		cost, notes, err := r.refitted(p, v, costs.Cost)
+		if err != nil {
+			return err
+		}
 		small, err := fold.Keep(v.Workload, small.Kept())
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.Name, err)
 		}
-		run, err := sim.PlayWorkload(small.Workload, small.Cost(costs.Cost))
+		run, err := sim.PlayWorkload(small.Workload, small.Cost(cost))
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.Name, err)
 		}
-		out := Variant{Name: v.Name, Schedule: "traced", Mix: v.Mix, MixStep: &run.Step, Predicted: float64(base.Step) / float64(run.Step), Assumptions: []string{}}
-		if out.Range, err = r.Unchanged.over(p, v.Mix, func(w *planpb.Workload) (int64, error) {
+		out := Variant{Name: v.Name, Schedule: "traced", Mix: v.Mix, MixStep: &run.Step, Predicted: float64(base.Step) / float64(run.Step), Assumptions: append([]string{}, notes...)}
+		if out.Range, err = r.Unchanged.over(p, v, func(w *planpb.Workload) (int64, error) {
 			run, err := sim.PlayWorkload(w, costsOf(p, w).Cost)
 			if err != nil {
 				return 0, err

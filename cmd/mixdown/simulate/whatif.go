@@ -61,6 +61,9 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 		if err != nil {
 			return err
 		}
+		if p.Fused[v.Name] {
+			continue // supposing begins with operations of the trace
+		}
 		for _, q := range list {
 			if ranks > 0 && slices.ContainsFunc(q.Kinds(), func(k whatif.Kind) bool { return k.AllRanks }) {
 				return fmt.Errorf("%w: --what-if %s needs all ranks: leave out --ranks", cli.ErrUsage, q.Text)
@@ -81,8 +84,11 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 			if v != p.Baseline {
 				out.Name = v.Name + ", " + q.Text
 			}
-			if out.Range, err = r.Unchanged.over(p, v.Mix, func(w *planpb.Workload) (int64, error) {
-				of.Workload, of.Fixed = w, fixedBy(p, w)
+			if out.Range, err = r.Unchanged.over(p, v, func(w *planpb.Workload) (int64, error) {
+				of := whatif.Step{ // all ranks of another step
+					Workload: w, Nodes: p.Nodes, Fixed: fixedBy(p, w), Ratio: ratioBy(p, w),
+					Costs: func(w *planpb.Workload) sim.CommunicationCost { return costsOf(p, w).Cost },
+				}
 				a, err := q.Step(of)
 				if err != nil {
 					return 0, err
