@@ -148,6 +148,43 @@ func TestExclusiveBackends(t *testing.T) {
 	}
 }
 
+// perNode is costs that depend on how many machines a group is on.
+type perNode struct{ table }
+
+func (p perNode) Estimate(q tune.Query) (tune.Estimate, bool) {
+	e, ok := p.table.Estimate(q)
+	if q.Backend == "gloo" {
+		e.Time *= int64(max(q.Nodes, 1)) * 10
+	}
+	return e, ok
+}
+
+// Groups within a machine are judged by what was measured within one, though the job
+// has several.
+func TestMachines(t *testing.T) {
+	costs := perNode{table{
+		"gloo":    {comm.AllReduce: {100, 0}, comm.Send: {100, 0}},
+		"openmpi": {comm.AllReduce: {1500, 0}, comm.Send: {1500, 0}},
+	}}
+	w := job(4, reduce(8))
+	opts := both
+	for nodes, want := range map[int]string{0: "*=gloo", 1: "*=gloo", 2: "*=openmpi"} {
+		opts.Nodes = nodes
+		if c := choose(t, w, costs, opts); c.Mix.Text != want {
+			t.Errorf("on %d machines: %s, want %s", nodes, c.Mix.Text, want)
+		}
+	}
+	// The same in groups of two: each is on one machine of two.
+	w.Groups = []*planpb.Group{{Name: "a", Ranks: []int32{0, 1}}, {Name: "b", Ranks: []int32{2, 3}}}
+	for r, p := range w.Programs {
+		p.Tasks[1].GetCommunication().Group = int32(r / 2)
+	}
+	opts.Nodes = 2
+	if c := choose(t, w, costs, opts); c.Mix.Text != "*=gloo" {
+		t.Errorf("within a machine: %s", c.Mix.Text)
+	}
+}
+
 // Only what is known is chosen, and what is not is said.
 func TestCostsThatAreMissing(t *testing.T) {
 	w := job(2, reduce(8), exchange(8))

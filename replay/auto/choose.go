@@ -32,7 +32,7 @@ type Options struct {
 	// one MPI.
 	Exclusive []string
 	Traced    string // what the job runs on, or what stands in for it
-	Nodes     int    // of the job, 0 when not known
+	Nodes     int    // of the job, 0 when not known; ranks fill one after the other
 	// Noise is the least share of the step that a change must gain, 0 means 3 %; more
 	// where what it rests on is known less well.
 	Noise float64
@@ -73,6 +73,7 @@ type class struct {
 	size  int64
 	count int        // of a step, over all ranks
 	ranks int        // of the largest group
+	nodes int        // that its members are on, 0 when not known
 	dtype comm.DType // of one of them
 	gap   int64      // ns, in the geometric mean: how long its rank did not communicate before it
 	gaps  float64    // sum of the logarithms of that, and of 1
@@ -202,6 +203,7 @@ type chooser struct {
 	classes map[classKey]*class
 	order   []classKey // the most expensive first
 	sizeOf  func(rank int32, c *planpb.Communication) int64
+	nodesOf func(rank int32, c *planpb.Communication) int
 	keys    map[*planpb.Communication]classKey
 	played  bool
 	spans   int64 // ns, of all ranks
@@ -211,8 +213,8 @@ type chooser struct {
 
 type costKey struct {
 	classKey
-	backend string
-	ranks   int
+	backend      string
+	ranks, nodes int
 }
 
 type cost struct {
@@ -232,7 +234,7 @@ func newChooser(w *planpb.Workload, costs Costs, opts Options) *chooser {
 	}
 	opts.Backends = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(opts.Backends), opts.Traced))))
 	c := &chooser{w: w, costs: costs, opts: opts, classes: map[classKey]*class{}, keys: map[*planpb.Communication]classKey{}, known: map[costKey]cost{}}
-	c.sizeOf = mix.SizeOf(w)
+	c.sizeOf, c.nodesOf = mix.SizeOf(w), plan.Machines(w, opts.Nodes)
 	tasks := 0
 	for _, program := range w.Programs {
 		tasks += len(program.Tasks)
@@ -256,7 +258,9 @@ func newChooser(w *planpb.Workload, costs Costs, opts Options) *chooser {
 				c.classes[k] = n
 			}
 			n.count++
-			n.ranks = max(n.ranks, c.ranks(pb))
+			if ranks := c.ranks(pb); ranks >= n.ranks {
+				n.ranks, n.nodes = ranks, max(n.nodes, c.nodesOf(program.Rank, pb))
+			}
 			n.gaps += math.Log(float64(before[i] + 1))
 		}
 	}
@@ -267,7 +271,7 @@ func newChooser(w *planpb.Workload, costs Costs, opts Options) *chooser {
 	weight := func(k classKey) int64 {
 		var most int64
 		for _, b := range c.opts.Backends {
-			most = max(most, c.cost(k, b, c.classes[k].ranks).Time*int64(c.classes[k].count))
+			most = max(most, c.typical(k, b).Time*int64(c.classes[k].count))
 		}
 		return most
 	}
@@ -285,11 +289,17 @@ func (c *chooser) ranks(pb *planpb.Communication) int {
 	return len(c.w.Groups[pb.Group].Ranks)
 }
 
-func (c *chooser) cost(k classKey, backend string, ranks int) cost {
-	key := costKey{k, backend, ranks}
+// typical is the cost of a class on a backend, in the largest group that has it.
+func (c *chooser) typical(k classKey, backend string) cost {
+	n := c.classes[k]
+	return c.cost(k, backend, n.ranks, n.nodes)
+}
+
+func (c *chooser) cost(k classKey, backend string, ranks, nodes int) cost {
+	key := costKey{k, backend, ranks, nodes}
 	have, ok := c.known[key]
 	if !ok {
-		q := tune.Query{Contender: tune.ParseContender(backend), Op: k.op, Bytes: k.size, Ranks: ranks, Nodes: c.opts.Nodes, InStep: true}
+		q := tune.Query{Contender: tune.ParseContender(backend), Op: k.op, Bytes: k.size, Ranks: ranks, Nodes: nodes, InStep: true}
 		if n := c.classes[k]; n != nil {
 			q.DType, q.Gap = n.dtype, n.gap
 		}
@@ -303,7 +313,7 @@ func (c *chooser) cost(k classKey, backend string, ranks int) cost {
 }
 
 func (c *chooser) knows(k classKey, backend string) bool {
-	return c.cost(k, backend, c.classes[k].ranks).ok
+	return c.typical(k, backend).ok
 }
 
 // step is how long the step takes with a choice.
@@ -320,7 +330,7 @@ func (c *chooser) step(choice map[classKey]string) (int64, error) {
 		if m.Transfer { // one of a batch may be smaller than what the batch is chosen by
 			size = classKey{comm.Send, m.Count * plan.DType(m.Communication).Size()}
 		}
-		return c.cost(size, choice[k], m.Ranks).Time
+		return c.cost(size, choice[k], m.Ranks, c.nodesOf(m.Rank, m.Communication)).Time
 	})
 	if err != nil {
 		return 0, err
@@ -349,7 +359,7 @@ func asReplayed(w *planpb.Workload) *planpb.Workload {
 func (c *chooser) sum(choice map[classKey]string) int64 {
 	var ns int64
 	for k, backend := range choice {
-		ns += c.cost(k, backend, c.classes[k].ranks).Time * int64(c.classes[k].count)
+		ns += c.typical(k, backend).Time * int64(c.classes[k].count)
 	}
 	return (ns + c.spans) / int64(max(len(c.w.Programs), 1))
 }
@@ -361,7 +371,7 @@ func (c *chooser) cheapest() map[classKey]string {
 	for _, k := range c.order {
 		for _, b := range c.opts.Backends {
 			have, ok := choice[k]
-			if c.knows(k, b) && (!ok || c.cost(k, b, c.classes[k].ranks).Time < c.cost(k, have, c.classes[k].ranks).Time) {
+			if c.knows(k, b) && (!ok || c.typical(k, b).Time < c.typical(k, have).Time) {
 				choice[k] = b
 			}
 		}
@@ -401,15 +411,14 @@ func (c *chooser) noise(a, b map[classKey]string, step int64) float64 {
 // between is the square of half the 95 % interval of the difference of what an
 // operation takes on two backends, ns^2.
 func (c *chooser) between(k classKey, a, b string) float64 {
-	ranks := c.classes[k].ranks
-	x, y := c.cost(k, a, ranks).loose(), c.cost(k, b, ranks).loose()
+	x, y := c.typical(k, a).loose(), c.typical(k, b).loose()
 	return x*x + y*y
 }
 
 // clear says whether an operation takes less on one backend than on another by more
 // than the noise.
 func (c *chooser) clear(k classKey, from, to string) bool {
-	gain := float64(c.cost(k, from, c.classes[k].ranks).Time - c.cost(k, to, c.classes[k].ranks).Time)
+	gain := float64(c.typical(k, from).Time - c.typical(k, to).Time)
 	return gain*math.Abs(gain) > c.between(k, from, to)
 }
 

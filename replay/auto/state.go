@@ -88,10 +88,10 @@ func (c *chooser) unknown(backend func(classKey) string) int {
 // why says what the operations of a rule gain, by the one that costs most.
 func (c *chooser) why(keys []classKey, backend, rest string) string {
 	worst := slices.MaxFunc(keys, func(a, b classKey) int {
-		return cmp.Compare(c.cost(a, backend, c.classes[a].ranks).Time*int64(c.classes[a].count), c.cost(b, backend, c.classes[b].ranks).Time*int64(c.classes[b].count))
+		return cmp.Compare(c.typical(a, backend).Time*int64(c.classes[a].count), c.typical(b, backend).Time*int64(c.classes[b].count))
 	})
 	n := c.classes[worst]
-	here, there := c.cost(worst, backend, n.ranks), c.cost(worst, rest, n.ranks)
+	here, there := c.typical(worst, backend), c.typical(worst, rest)
 	text := fmt.Sprintf("%s of %d bytes on %d ranks takes %s on %s (%s)", worst.op, worst.size, n.ranks, short(here.Time), backend, here.Words())
 	if there.ok {
 		text += fmt.Sprintf(", %s on %s", short(there.Time), rest)

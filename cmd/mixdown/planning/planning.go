@@ -43,7 +43,7 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.Mixes, "mix", nil, "which backend runs what, e.g. 'all_to_all=openmpi,*=gloo', or auto with --table; repeatable")
 	f.StringVar(&o.Table, "table", "", "tuning `TABLE` of mixdown tune, from which --mix auto chooses")
-	f.IntVar(&o.Nodes, "nodes", 0, "machines that the job runs on, for look-ups in the table; default whatever was measured")
+	f.IntVar(&o.Nodes, "nodes", 0, "machines that the job runs on, ranks filling one after the other, for look-ups in the table; default whatever was measured")
 	f.StringArrayVar(&o.Map, "map", nil, "`TRACED=BACKEND` that stands in for a traced backend, e.g. nccl=gloo; repeatable")
 	f.StringVar(&o.Fuse, "fuse", "", "also with neighbouring all_reduces of at most `SIZE`, such as 1MiB, made one")
 	f.StringArrayVar(&o.Schedules, "schedule", nil, "another order of the pipeline, e.g. breadth-first:loops=4; repeatable, also with every --mix")
@@ -80,6 +80,9 @@ type Plans struct {
 	Table  *tune.Table
 	SizeOf func(rank int32, c *planpb.Communication) int64
 	Nodes  int
+	// NodesOf is on how many of them those who take part in an operation are, 0 when not
+	// known.
+	NodesOf func(rank int32, c *planpb.Communication) int
 }
 
 // Make reads the traces and makes all plans. canRun says whether a backend can
@@ -146,6 +149,7 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 		return nil, err
 	}
 	p.Workload, p.SizeOf, p.Nodes = workload, mix.SizeOf(workload), o.Nodes
+	p.NodesOf = plan.Machines(workload, o.Nodes)
 	if table != nil {
 		p.Costs, p.Table = table.Costs(), table
 	}

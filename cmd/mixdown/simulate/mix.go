@@ -44,7 +44,7 @@ func tableCost(p *planning.Plans, m sim.Meeting, backend string, bytes int64) (i
 	}
 	e, ok := p.Costs.Estimate(tune.Query{
 		Contender: tune.ParseContender(backend), Op: plan.CostOp(m.Communication), DType: plan.DType(m.Communication),
-		Bytes: bytes, Ranks: m.Ranks, Nodes: p.Nodes, InStep: true,
+		Bytes: bytes, Ranks: m.Ranks, Nodes: p.NodesOf(m.Rank, m.Communication), InStep: true,
 	})
 	return e.Time, ok
 }

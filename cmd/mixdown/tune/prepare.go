@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/cmd/mixdown/launching"
 	"mixdown/ingest/comm"
+	"mixdown/replay/cluster"
 	"mixdown/replay/environment"
 	"mixdown/replay/launch"
 	"mixdown/replay/plan"
@@ -60,8 +62,50 @@ func (o *Options) prepare(ctx context.Context) (measure.Options, error) {
 		}
 	}
 	m.Contenders = list
-	m.Environment = tune.Environment{Hardware: measure.Hardware(), Libraries: libraries, Variables: environment.Steering(os.Environ())}
+	if err := o.onSeveral(&m); err != nil {
+		return m, err
+	}
+	m.Environment = tune.Environment{Hardware: o.hardware(), Libraries: libraries, Variables: environment.Steering(os.Environ())}
 	return m, nil
+}
+
+// hardware describes this machine, and how others were come by: measurements of
+// other hosts are measurements of another environment.
+func (o *Options) hardware() string {
+	text := measure.Hardware()
+	if o.Launch.Launch == launching.Local {
+		return text
+	}
+	text += "; workers by " + o.Launch.Launch
+	if len(o.Launch.Hosts) > 0 {
+		text += " on " + strings.Join(o.Launch.Hosts, ", ")
+	}
+	return text
+}
+
+// onSeveral leaves what can be measured on several hosts.
+func (o *Options) onSeveral(m *measure.Options) error {
+	if o.Launch.Launch == launching.Local {
+		return nil
+	}
+	for _, c := range m.Contenders {
+		if len(m.Variants.Settings(c)) > 0 {
+			return fmt.Errorf("%w: --backends: %s is set by variables of the environment, which --launch does not take to other hosts", cli.ErrUsage, c)
+		}
+	}
+	if o.Launch.Launch != launching.Env {
+		return nil
+	}
+	// The tasks are there already, and all of them are ranks.
+	task, err := cluster.FromEnvironment(o.Launch.Getenv)
+	if err != nil {
+		return fmt.Errorf("--launch env: %w", err)
+	}
+	m.Points = slices.DeleteFunc(m.Points, func(p measure.Point) bool { return p.Ranks != task.Size })
+	if len(m.Points) == 0 && m.Step == nil {
+		return fmt.Errorf("%w: --ranks: with --launch env groups have all %d tasks that %s started", cli.ErrUsage, task.Size, task.Engine)
+	}
+	return nil
 }
 
 // grid reads the ranges.

@@ -14,6 +14,7 @@ import (
 	"mixdown/analyze/export"
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/input"
+	"mixdown/cmd/mixdown/launching"
 	"mixdown/replay/launch"
 	"mixdown/replay/tune"
 	"mixdown/replay/tune/measure"
@@ -23,6 +24,7 @@ import (
 type Options struct {
 	Streams *cli.Streams
 	Input   input.Options // traces; none: the ranges
+	Launch  launching.Options
 	Step    string
 	Output  string
 	Format  string
@@ -64,11 +66,15 @@ Buffers are in host memory, where results say nothing about GPUs, or with --devi
 gpu on the GPUs of this machine. Tables with measurements of other GPUs come from
 "mixdown import".
 
+With --launch the workers run on several hosts, see "mixdown help hosts": rows say
+on how many machines the members of the group were.
+
 See "mixdown help tuning" for how times are measured and what the table holds.`,
 		Example: `  mixdown tune -o here.tune
   mixdown tune -o here.tune --backends gloo,openmpi,mpich --ops all_reduce,all_to_all --ranks 2,4 --budget 5m
   mixdown tune -o algorithms.tune --backends 'openmpi,openmpi:*' --ops all_reduce --ranks 4
   mixdown tune -o job.tune traces/ --resume
+  mixdown tune -o two.tune --launch slurm --ranks 8,16
   mixdown tune show here.tune`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,19 +99,26 @@ See "mixdown help tuning" for how times are measured and what the table holds.`,
 	f.Uint64Var(&opts.Seed, "seed", 1, "of the order of measurements")
 	f.DurationVar(&opts.Timeout, "timeout", launch.DefaultTimeout, "give a measurement up when no rank makes progress for so long")
 	f.StringVar(&opts.Step, "step", "", "of the traces: its number, or all; default the step of median length")
+	opts.Launch.AddFlags(cmd)
 	opts.Input.AddFlags(cmd)
 	cli.FormatFlag(cmd, &opts.Format)
 	cmd.AddCommand(newShowCmd(streams), newMergeCmd(streams))
 	return cmd
 }
 
-// Run measures and writes the table.
-func Run(ctx context.Context, opts *Options) error {
+// Run measures and writes the table. In a job of several tasks all but one only take
+// part.
+func Run(ctx context.Context, opts *Options) (err error) {
 	if err := opts.check(); err != nil {
 		return err
 	}
+	job, err := opts.Launch.Begin(ctx, opts.Streams)
+	if err != nil || job.Joined {
+		return err
+	}
+	defer func() { job.End(err) }()
 	table := &tune.Table{}
-	_, err := os.Stat(opts.Output)
+	_, err = os.Stat(opts.Output)
 	switch {
 	case err == nil && !opts.Resume:
 		return fmt.Errorf("%w: %s is there already: go on with it with --resume, or name another", cli.ErrUsage, opts.Output)
@@ -119,7 +132,7 @@ func Run(ctx context.Context, opts *Options) error {
 		return err
 	}
 	progress := opts.Streams.NewProgress("measuring")
-	m.Table = table
+	m.Table, m.Starter = table, job.Starter
 	m.Checkpoint = func(t *tune.Table) error { return t.Write(opts.Output) }
 	m.Progress = func(p measure.Progress) { progress.Set(p.Done, p.Total, p.Detail) }
 	table, summary, err := measure.Run(ctx, m)

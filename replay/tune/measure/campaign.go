@@ -18,6 +18,7 @@ import (
 // Options of a campaign.
 type Options struct {
 	Worker     launch.Worker
+	Starter    launch.Starter   // of workers on several hosts, nil for this one
 	Contenders []tune.Contender // their backends can run here
 	Variants   Variants
 	Device     string  // where the buffers are, tune.Host or tune.GPU; "" means Host
@@ -353,7 +354,7 @@ func (c *campaign) execute(ctx context.Context, b batch, iterations int) error {
 		defer cancel()
 		ctx = left
 	}
-	_, err = worker.Run(ctx, exp, launch.Options{Dir: dir, Timeout: c.Timeout, Progress: func(p launch.Progress) { c.tell(p, fmt.Sprintf("%d points", len(b.jobs)), b.ranks) }})
+	results, err := worker.Run(ctx, exp, launch.Options{Dir: dir, Timeout: c.Timeout, Starter: c.Starter, Progress: func(p launch.Progress) { c.tell(p, fmt.Sprintf("%d points", len(b.jobs)), b.ranks) }})
 	outcomes, readErr := readOutcomes(dir, programs)
 	if readErr != nil {
 		if err != nil {
@@ -361,12 +362,23 @@ func (c *campaign) execute(ctx context.Context, b batch, iterations int) error {
 		}
 		return readErr
 	}
-	return errors.Join(err, c.collect(b, outcomes))
+	return errors.Join(err, c.collect(b, outcomes, c.nodes(results)))
+}
+
+// nodes is how many machines a start ran on, 0 when that is not known.
+func (c *campaign) nodes(results *launch.Results) int {
+	switch {
+	case c.Starter == nil:
+		return 1
+	case results == nil: // it failed
+		return 0
+	}
+	return len(results.Hosts)
 }
 
 // collect adds what a start measured to the table. Times of operations whose data
 // was wrong are not times of these operations.
-func (c *campaign) collect(b batch, outcomes []outcome) error {
+func (c *campaign) collect(b batch, outcomes []outcome, nodes int) error {
 	var rows []tune.Row
 	for i, j := range b.jobs {
 		o, s := outcomes[i], c.state[j]
@@ -381,7 +393,7 @@ func (c *campaign) collect(b batch, outcomes []outcome) error {
 		}
 		s.add(o)
 		row := j.row(j.Contender, c.Device)
-		row.Environment = c.hash
+		row.Environment, row.Nodes = c.hash, nodes
 		s.fill(&row)
 		if s.earlier && row.N < s.row.N {
 			continue // what was known rests on more

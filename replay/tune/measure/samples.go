@@ -22,10 +22,10 @@ type outcome struct {
 	errors     []string
 }
 
-// record is one iteration of one rank.
+// record is one iteration of one rank. Its times count from the common start, which
+// every host has on a clock of its own.
 type record struct {
-	start int64
-	ends  []int64 // by task
+	ends []int64 // by task
 }
 
 // ErrEmulated: the GPU is a stand-in, whose times mean nothing.
@@ -76,10 +76,10 @@ func readRun(dir string, plans []*planpb.Plan, times func(plan int, records []*r
 					return
 				}
 				tasks := len(plans[it.Plan].Workload.Programs[r].Tasks)
-				x := &record{start: it.StartNs, ends: make([]int64, tasks)}
+				x := &record{ends: make([]int64, tasks)}
 				for _, t := range it.Tasks {
 					if t.Task >= 0 && int(t.Task) < tasks {
-						x.ends[t.Task] = t.EndNs
+						x.ends[t.Task] = t.EndNs - it.StartNs
 					}
 				}
 				by := iterations[it.Plan]

@@ -128,7 +128,7 @@ func dues(p *planpb.Program, r *record) []int64 {
 	start, end := make([]int64, len(p.Tasks)), make([]int64, len(p.Tasks))
 	free := make([]int64, len(p.Streams))
 	for i, t := range p.Tasks {
-		at := r.start + p.StartOffsetNs
+		at := p.StartOffsetNs
 		at = max(at, free[t.Stream])
 		for _, d := range t.Deps {
 			at = max(at, end[d])

@@ -1,11 +1,13 @@
 package measure
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"mixdown/ingest/comm"
+	"mixdown/replay/launch"
 	"mixdown/replay/plan/planpb"
 	"mixdown/replay/tune"
 )
@@ -70,15 +72,15 @@ func TestStep(t *testing.T) {
 // TestTimesInStep: an operation lasts from when its last member should have come.
 func TestTimesInStep(t *testing.T) {
 	s := newStep(stepOfTwo())
-	// Rank 1 starts 10 ns later and computes for 150 ns: it should come at 1160. It
-	// came later, whatever the reason was: the operation ends at 1200 on rank 0, at
-	// 1230 on rank 1. Computation beside it should end at 1140 and 1200, the batch
-	// ends at 1300 and 1290, the last operation at 1301 and 1350.
+	// Rank 1 starts 10 ns later and computes for 150 ns: it should come at 160. It
+	// came later, whatever the reason was: the operation ends at 200 on rank 0, at
+	// 230 on rank 1. Computation beside it should end at 140 and 200, the batch ends
+	// at 300 and 290, the last operation at 301 and 350.
 	records := []*record{
-		{start: 1000, ends: []int64{1111, 1200, 1177, 1300, 1301}},
-		{start: 1000, ends: []int64{1171, 1230, 1222, 1290, 1350}},
+		{ends: []int64{111, 200, 177, 300, 301}},
+		{ends: []int64{171, 230, 222, 290, 350}},
 	}
-	if diff := cmp.Diff([]int64{1230 - 1160, 1300 - 1200, 1300 - 1200, 1350 - 1300}, s.times(records)); diff != "" {
+	if diff := cmp.Diff([]int64{230 - 160, 300 - 200, 300 - 200, 350 - 300}, s.times(records)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([][]int64{{70, 50}, {100}, {100}}, s.byMoment(s.times(records))); diff != "" {
@@ -96,5 +98,28 @@ func TestTimesInStep(t *testing.T) {
 	x.addMean([]int64{1, 2, 9})
 	if x.medians[0] != 4 || len(x.all) != 3 {
 		t.Errorf("%+v", x)
+	}
+}
+
+// anywhere stands for workers on other hosts.
+type anywhere struct{ launch.Starter }
+
+// Rows of a job on several machines say on how many of them the members were.
+func TestSpans(t *testing.T) {
+	s := newStep(stepOfTwo())
+	two := &launch.Results{Hosts: []launch.Host{{Workers: []int{0}}, {Workers: []int{1}}}}
+	one := &launch.Results{Hosts: []launch.Host{{Workers: []int{0, 1}}}}
+	here, there := &campaign{}, &campaign{Options: Options{Starter: anywhere{}}}
+	for _, x := range []struct {
+		c       *campaign
+		results *launch.Results
+		want    int
+	}{{here, nil, 1}, {here, &launch.Results{}, 1}, {there, one, 1}, {there, two, 2}, {there, nil, 0}} {
+		if got := x.c.spans(s, x.results); !slices.Equal(got, []int{x.want, x.want, x.want}) {
+			t.Errorf("%+v: %v machines, want %d", x.results, got, x.want)
+		}
+		if got := x.c.nodes(x.results); got != x.want {
+			t.Errorf("%+v: %d machines, want %d", x.results, got, x.want)
+		}
 	}
 }

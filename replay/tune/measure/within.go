@@ -160,18 +160,43 @@ func (c *campaign) executeStep(ctx context.Context, s *step, contenders []tune.C
 		defer cancel()
 		ctx = left
 	}
-	_, err = c.Worker.Run(ctx, exp, launch.Options{Dir: dir, Timeout: c.Timeout, Progress: func(p launch.Progress) {
+	results, err := c.Worker.Run(ctx, exp, launch.Options{Dir: dir, Timeout: c.Timeout, Starter: c.Starter, Progress: func(p launch.Progress) {
 		c.tell(p, "the step", len(s.workload.Programs))
 	}})
 	outcomes, readErr := readRun(dir, exp.Plans, func(_ int, records []*record) []int64 { return s.times(records) })
 	if readErr != nil {
 		return errors.Join(err, readErr)
 	}
-	return errors.Join(err, c.collectStep(s, contenders, outcomes))
+	return errors.Join(err, c.collectStep(s, contenders, outcomes, c.spans(s, results)))
+}
+
+// spans is on how many machines the members of each moment were, of the meeting with
+// the most; 0 where that is not known.
+func (c *campaign) spans(s *step, results *launch.Results) []int {
+	nodes := make([]int, len(s.moments))
+	if c.Starter != nil && results == nil {
+		return nodes
+	}
+	at := make([]int, len(s.workload.Programs)) // host of each worker
+	if results != nil {
+		for h, host := range results.Hosts {
+			for _, worker := range host.Workers {
+				at[worker] = h
+			}
+		}
+	}
+	for _, m := range s.meetings {
+		hosts := map[int]bool{}
+		for _, k := range m.members {
+			hosts[at[k.program]] = true
+		}
+		nodes[m.moment] = max(nodes[m.moment], len(hosts))
+	}
+	return nodes
 }
 
 // collectStep adds what a start measured to the table.
-func (c *campaign) collectStep(s *step, contenders []tune.Contender, outcomes []outcome) error {
+func (c *campaign) collectStep(s *step, contenders []tune.Contender, outcomes []outcome, nodes []int) error {
 	var rows []tune.Row
 	for i, who := range contenders {
 		o := outcomes[i]
@@ -183,7 +208,7 @@ func (c *campaign) collectStep(s *step, contenders []tune.Contender, outcomes []
 				c.inStep[stepJob{s.moments[m], who}].addMean(of)
 			}
 		}
-		for _, m := range s.moments {
+		for n, m := range s.moments {
 			x := c.inStep[stepJob{m, who}]
 			x.checked = x.checked || o.checked == len(s.workload.Programs)
 			if len(x.medians) == 0 {
@@ -191,6 +216,7 @@ func (c *campaign) collectStep(s *step, contenders []tune.Contender, outcomes []
 			}
 			row := m.row(who, c.Device)
 			row.Environment = c.hash
+			row.Nodes = nodes[n]
 			x.fill(&row)
 			if x.earlier && row.N < x.row.N {
 				continue // what was known rests on more
