@@ -1,9 +1,11 @@
-// The worker on a GPU: an emulated one, or with MIXDOWN_GPU=real the machine's.
+// The worker on a GPU: an emulated one, or with MIXDOWN_GPU=cuda or hip the machine's.
 package native_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,13 +14,30 @@ import (
 	"mixdown/replay/plan/planpb"
 )
 
+// platform is a kind of GPU with its library.
+type platform struct {
+	kind, library string
+	device        planpb.Device
+}
+
+var (
+	onCUDA    = platform{"cuda", "nccl", planpb.Device_DEVICE_CUDA}
+	onHIP     = platform{"hip", "rccl", planpb.Device_DEVICE_HIP}
+	platforms = []platform{onCUDA, onHIP}
+)
+
+// realKind is the kind of the machine's GPU, "" for the emulated one.
+func realKind() string { return os.Getenv("MIXDOWN_GPU") }
+
 // gpu is the environment that workers find a GPU in; it skips the test when there
 // is none. The emulated one is the stand-in of testing/.
-func gpu(t *testing.T, more ...string) []string {
+func gpu(t *testing.T, p platform, more ...string) []string {
 	t.Helper()
-	need(t, filepath.Dir(worker(t)), "nccl")
-	if os.Getenv("MIXDOWN_GPU") == "real" {
+	need(t, filepath.Dir(worker(t)), p.library)
+	if kind := realKind(); kind == p.kind {
 		return more
+	} else if kind != "" {
+		t.Skipf("this is about a GPU of %s", kind)
 	}
 	folder := filepath.Join(filepath.Dir(worker(t)), "testing", "emulated")
 	if _, err := os.Stat(folder); err != nil {
@@ -32,13 +51,13 @@ func gpu(t *testing.T, more ...string) []string {
 }
 
 // onGPU makes an experiment of workloads for a GPU.
-func onGPU(workloads ...*planpb.Workload) *planpb.Experiment {
+func onGPU(p platform, workloads ...*planpb.Workload) *planpb.Experiment {
 	e := experiment(workloads...)
-	e.Settings.Device = planpb.Device_DEVICE_CUDA
+	e.Settings.Device = p.device
 	return e
 }
 
-// ncclCan says whether NCCL reduces so.
+// ncclCan says whether NCCL, and RCCL, reduces so.
 func ncclCan(x call) bool {
 	if !reducing(x.op) {
 		return true
@@ -50,30 +69,49 @@ func ncclCan(x call) bool {
 }
 
 func TestDeviceMatrix(t *testing.T) {
-	for _, size := range []int{1, 2, 4} {
-		t.Run(fmt.Sprint("nccl/", size), func(t *testing.T) {
-			env := gpu(t)
-			w, n := matrixOf(size, "nccl", ncclCan)
-			e := onGPU(w)
-			e.Settings.Iterations, e.Settings.Warmup = 1, 0
-			all := start(t, e, launch{env: env}).done(t, e)
-			h := all[0][0].GetHeader()
-			if h.Device != "cuda" || h.DeviceName == "" || !h.Emulated && os.Getenv("MIXDOWN_GPU") != "real" {
-				t.Errorf("header says device %q, %q, emulated %v", h.Device, h.DeviceName, h.Emulated)
-			}
-			t.Logf("%d operations on %s", n, h.DeviceName)
-		})
+	for _, p := range platforms {
+		for _, size := range []int{1, 2, 4} {
+			t.Run(fmt.Sprint(p.library, "/", size), func(t *testing.T) {
+				env := gpu(t, p)
+				w, n := matrixOf(size, p.library, ncclCan)
+				e := onGPU(p, w)
+				e.Settings.Iterations, e.Settings.Warmup = 1, 0
+				all := start(t, e, launch{env: env}).done(t, e)
+				h := all[0][0].GetHeader()
+				if h.Device != p.kind || h.DeviceName == "" || h.DeviceAddress == "" || !h.Emulated && realKind() == "" {
+					t.Errorf("header says device %q, %q at %q, emulated %v", h.Device, h.DeviceName, h.DeviceAddress, h.Emulated)
+				}
+				t.Logf("%d operations on %s", n, h.DeviceName)
+			})
+		}
 	}
+}
+
+// stagedCase is a library for host memory beside a GPU.
+type stagedCase struct {
+	platform
+	backend string
+}
+
+func (x stagedCase) String() string { return x.backend + map[string]string{"hip": "_on_hip"}[x.kind] }
+
+// staged are all of them on CUDA, and one on HIP: what differs is below them.
+func staged() []stagedCase {
+	list := []stagedCase{{onHIP, "gloo"}}
+	for _, backend := range backends {
+		list = append(list, stagedCase{onCUDA, backend})
+	}
+	return list
 }
 
 // Libraries for host memory, through pinned memory.
 func TestStagedMatrix(t *testing.T) {
-	for _, backend := range backends {
-		t.Run(backend, func(t *testing.T) {
-			need(t, filepath.Dir(worker(t)), backend)
-			env := gpu(t)
+	for _, x := range staged() {
+		t.Run(x.String(), func(t *testing.T) {
+			need(t, filepath.Dir(worker(t)), x.backend)
+			backend, env := x.backend, gpu(t, x.platform)
 			w, n := matrix(2, backend)
-			e := onGPU(w)
+			e := onGPU(x.platform, w)
 			e.Settings.Iterations, e.Settings.Warmup = 1, 0
 			start(t, e, launch{backend: backend, env: env}).done(t, e)
 			t.Logf("%d operations", n)
@@ -93,11 +131,11 @@ func (b *builder) wait(rank, stream int, deps ...int32) int32 {
 
 // mixed is a step as jobs have it: the host launches and waits, a device stream
 // computes, NCCL and a library for host memory communicate on streams of theirs.
-func mixed(size int, other string) *planpb.Workload {
-	b := newBuilder(size, 4, "nccl")
+func mixed(size int, library, other string) *planpb.Workload {
+	b := newBuilder(size, 4, library)
 	half := b.group(0, size-1)
 	second := 3
-	if other == "nccl" {
+	if other == library {
 		second = 2 // its operations must be in one order
 	}
 	for k := range 6 {
@@ -108,7 +146,7 @@ func mixed(size int, other string) *planpb.Workload {
 			b.wait(r, 2, before[r])
 			b.wait(r, 3, before[r])
 		}
-		b.backend = "nccl"
+		b.backend = library
 		b.collective(opAR, f32, plus, 0, 0, int64(1000*(k+1)), 2)
 		b.collective(planpb.Op_OP_ALL_TO_ALLV, f16, plus, 0, 0, 100, 2)
 		b.ring(0, f32, 500, 2)
@@ -137,11 +175,12 @@ func mixed(size int, other string) *planpb.Workload {
 }
 
 func TestMixedOnDevice(t *testing.T) {
-	for _, other := range backends {
-		t.Run(other, func(t *testing.T) {
+	for _, x := range staged() {
+		t.Run(x.String(), func(t *testing.T) {
+			other := x.backend
 			need(t, filepath.Dir(worker(t)), other)
-			env := gpu(t)
-			e := onGPU(mixed(4, "nccl"), mixed(4, other))
+			env := gpu(t, x.platform)
+			e := onGPU(x.platform, mixed(4, x.library, x.library), mixed(4, x.library, other))
 			e.Settings.Iterations, e.Settings.Samples = 3, 3
 			e.Settings.SmShare = 0.5
 			all := start(t, e, launch{backend: other, env: env}).done(t, e)
@@ -189,23 +228,29 @@ func inOrder(t *testing.T, p *planpb.Program, it *planpb.Iteration) {
 
 // Settings make communicators of their own.
 func TestSettings(t *testing.T) {
-	env := gpu(t)
-	b := newBuilder(2, 1, "nccl:ring/ll128/ch=4")
+	for _, p := range platforms {
+		t.Run(p.library, func(t *testing.T) { settings(t, p) })
+	}
+}
+
+func settings(t *testing.T, p platform) {
+	env := gpu(t, p)
+	b := newBuilder(2, 1, p.library+":ring/ll128/ch=4")
 	b.collective(opAR, f32, plus, 0, 0, 100, 0)
-	b.backend = "nccl:tree"
+	b.backend = p.library + ":tree"
 	b.collective(opAR, f32, plus, 0, 0, 100, 0)
-	b.backend = "nccl"
+	b.backend = p.library
 	b.collective(opAR, f32, plus, 0, 0, 100, 0)
-	e := onGPU(b.w)
+	e := onGPU(p, b.w)
 	all := start(t, e, launch{env: env}).done(t, e)
 	var names []string
 	for _, x := range all[0][0].GetHeader().Backends {
 		names = append(names, x.Name)
 	}
-	if want := []string{"nccl", "nccl:ring/ll128/ch=4", "nccl:tree"}; !slices.Equal(names, want) {
+	if want := []string{p.library, p.library + ":ring/ll128/ch=4", p.library + ":tree"}; !slices.Equal(names, want) {
 		t.Errorf("backends %q, want %q", names, want)
 	}
-	if os.Getenv("MIXDOWN_GPU") == "real" {
+	if realKind() != "" {
 		return
 	}
 	var folder string
@@ -241,12 +286,16 @@ func TestRefusedOnDevice(t *testing.T) {
 		{"unknown setting", "nccl:fast", "neither an algorithm", false},
 		{"no settings", "gloo:ring", "has no settings", false},
 		{"bad name", "nccl:../x", "may only have", false},
+		{"another's GPU", "rccl", "backend rccl needs the device hip, and this experiment runs on cuda", false},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			env := gpu(t)
+			env := gpu(t, onCUDA)
+			if x.backend == "rccl" && realKind() != "" {
+				t.Skip("needs both kinds of GPU")
+			}
 			b := newBuilder(1, 1, x.backend)
 			b.collective(opAR, f32, plus, 0, 0, 1, 0)
-			e := onGPU(b.w)
+			e := onGPU(onCUDA, b.w)
 			if x.host {
 				e.Settings.Device = planpb.Device_DEVICE_HOST
 			}
@@ -264,33 +313,74 @@ func TestRefusedOnDevice(t *testing.T) {
 
 // Without a driver the reason says so.
 func TestNoDriver(t *testing.T) {
-	if os.Getenv("MIXDOWN_GPU") == "real" {
+	if realKind() != "" {
 		t.Skip("there is one")
 	}
-	b := newBuilder(1, 1, "gloo")
-	b.collective(opAR, f32, plus, 0, 0, 1, 0)
-	e := onGPU(b.w)
-	j := start(t, e, launch{})
-	j.wait()
-	if text := j.messages(t); !strings.Contains(text, "libcuda.so.1") {
-		t.Skipf("this machine seems to have a driver: %q", text)
+	for p, want := range map[platform]string{onCUDA: "no CUDA driver: libcuda.so.1", onHIP: "no HIP: libamdhip64.so.7"} {
+		t.Run(p.kind, func(t *testing.T) {
+			b := newBuilder(1, 1, "gloo")
+			b.collective(opAR, f32, plus, 0, 0, 1, 0)
+			e := onGPU(p, b.w)
+			j := start(t, e, launch{})
+			j.wait()
+			if text := j.messages(t); !strings.Contains(text, want) {
+				t.Skipf("this machine seems to have a driver: %q", text)
+			}
+		})
+	}
+}
+
+// What kinds of GPU there are, as the launcher asks.
+func TestProbeDevice(t *testing.T) {
+	for _, p := range platforms {
+		t.Run(p.kind, func(t *testing.T) {
+			cmd := exec.Command(worker(t), "--probe-device", p.kind)
+			cmd.Env = append(cmd.Environ(), gpu(t, p)...)
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said struct {
+				Count        int
+				Name, Driver string
+				Emulated     bool
+			}
+			if err := json.Unmarshal(out, &said); err != nil {
+				t.Fatal(err)
+			}
+			if said.Count < 1 || said.Name == "" || !said.Emulated && realKind() == "" {
+				t.Errorf("%s", out)
+			}
+			if want := map[string]string{"cuda": "12.4", "hip": "6.2"}[p.kind]; said.Emulated && said.Driver != want {
+				t.Errorf("driver %q, want %q", said.Driver, want)
+			}
+		})
+	}
+	if out, err := exec.Command(worker(t), "--probe-device", "tpu").CombinedOutput(); err == nil || !strings.Contains(string(out), "known are cuda, hip") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
 // Wrong data of every operation is found on the device too.
 func TestDeviceDataCheckFails(t *testing.T) {
-	if os.Getenv("MIXDOWN_GPU") == "real" {
+	if realKind() != "" {
 		t.Skip("NCCL is not wrong")
 	}
+	for _, p := range platforms {
+		t.Run(p.library, func(t *testing.T) { dataCheckFails(t, p) })
+	}
+}
+
+func dataCheckFails(t *testing.T, p platform) {
 	const size = 3
-	env := gpu(t, "MIXDOWN_FAKE_WRONG=1")
+	env := gpu(t, p, "MIXDOWN_FAKE_WRONG=1")
 	var workloads []*planpb.Workload
 	for _, op := range collectives() {
 		for _, inPlace := range []bool{false, true} {
 			if op == planpb.Op_OP_BARRIER {
 				continue
 			}
-			b := newBuilder(size, 1, "nccl")
+			b := newBuilder(size, 1, p.library)
 			root := 0
 			if op == planpb.Op_OP_REDUCE || op == planpb.Op_OP_GATHER || op == planpb.Op_OP_GATHERV {
 				root = size - 1 // only the root receives
@@ -299,9 +389,9 @@ func TestDeviceDataCheckFails(t *testing.T) {
 			workloads = append(workloads, b.w)
 		}
 	}
-	b := newBuilder(size, 1, "nccl")
+	b := newBuilder(size, 1, p.library)
 	b.ring(0, f32, 10, 0)
-	e := onGPU(append(workloads, b.w)...)
+	e := onGPU(p, append(workloads, b.w)...)
 	e.Settings.Iterations, e.Settings.Warmup = 0, 0
 	j := start(t, e, launch{env: env})
 	j.wait()

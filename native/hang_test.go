@@ -82,7 +82,7 @@ func sorted(t *testing.T, rng *rand.Rand, size, accepted, refused int) (good, ba
 // oneKernel is a GPU that runs one kernel at a time, in an order that the kernels
 // that are ready draw lots for.
 func oneKernel(t *testing.T, seed uint64, jitter time.Duration) []string {
-	return gpu(t, "MIXDOWN_FAKE_SLOTS=1", fmt.Sprint("MIXDOWN_FAKE_SEED=", seed), fmt.Sprint("MIXDOWN_FAKE_JITTER_US=", jitter.Microseconds()))
+	return gpu(t, onCUDA, "MIXDOWN_FAKE_SLOTS=1", fmt.Sprint("MIXDOWN_FAKE_SEED=", seed), fmt.Sprint("MIXDOWN_FAKE_JITTER_US=", jitter.Microseconds()))
 }
 
 func TestAcceptedPlansEnd(t *testing.T) {
@@ -91,7 +91,7 @@ func TestAcceptedPlansEnd(t *testing.T) {
 	for _, size := range []int{2, 3, 4} {
 		t.Run(fmt.Sprint(size, " ranks"), func(t *testing.T) {
 			plans, _ := sorted(t, rng, size, 60, 0)
-			e := onGPU(plans...)
+			e := onGPU(onCUDA, plans...)
 			e.Settings.Warmup, e.Settings.Iterations = 0, 3
 			start(t, e, launch{env: oneKernel(t, uint64(size), 500*time.Microsecond)}).done(t, e)
 			t.Logf("%d plans ended %d times each", len(plans), e.Settings.Iterations+1)
@@ -113,7 +113,7 @@ func TestRefusedPlansHang(t *testing.T) {
 			for i, w := range plans {
 				t.Run(fmt.Sprintf("%d ranks, plan %d", size, i), func(t *testing.T) {
 					t.Parallel()
-					e := onGPU(w)
+					e := onGPU(onCUDA, w)
 					e.Settings.Warmup, e.Settings.Iterations, e.Settings.Verify = 0, 30, false
 					j := start(t, e, launch{env: oneKernel(t, uint64(i), 2*time.Millisecond)})
 					over := make(chan struct{})

@@ -5,17 +5,17 @@
 #include <string>
 #include <utility>
 
-#include "device/cuda_api.h"
+#include "device/api.h"
 
 namespace mixdown {
 
-/// A GPU's primary context, the one that libraries share. Errors are thrown as
+/// A GPU with the context that libraries share. Errors are thrown as
 /// std::runtime_error. Threads must attach() before they use anything of it.
 class Gpu {
  public:
   /// Opens a device: of `count` visible ones that with the number `worker` modulo
   /// `count`, so that the workers of a machine take one each while there are enough.
-  explicit Gpu(int worker);
+  Gpu(device::Platform platform, int worker);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -24,26 +24,31 @@ class Gpu {
   void attach() const;
 
   const std::string& name() const { return name_; }
+  /// "cuda" or "hip".
+  const char* kind() const { return api_.kind; }
   /// Whether it is the stand-in of our tests.
   bool emulated() const { return api_.emulated; }
   int ordinal() const { return ordinal_; }
-  int sms() const { return attribute(cuda::kMultiprocessorCount); }
-  int clock_khz() const { return attribute(cuda::kClockRate); }
+  int sms() const { return attribute(api_.multiprocessor_count); }
+  /// Of the counter that the span kernel reads.
+  int clock_khz() const { return attribute(api_.clock_rate); }
   /// Version of the driver's interface, for example "12.4".
   std::string driver_version() const;
   /// "0000:17:00", the same for all workers that share the device.
   std::string address() const;
   int64_t free_bytes() const;
 
-  const cuda::Api& api() const { return api_; }
+  const device::Api& api() const { return api_; }
+  /// Throws unless `result` is success: see device::Api::check.
+  void check(device::Result result, const char* what) const { api_.check(result, what); }
 
  private:
   int attribute(int which) const;
 
-  const cuda::Api& api_;
+  const device::Api& api_;
   int ordinal_ = 0;
-  cuda::Device device_ = 0;
-  cuda::Context context_ = nullptr;
+  device::Device device_ = 0;
+  device::Context context_ = nullptr;
   std::string name_;
 };
 
@@ -60,15 +65,15 @@ class DeviceBuffer {
   DeviceBuffer& operator=(DeviceBuffer&&) = delete;
 
   /// The address as modules get it: not for the host to follow.
-  char* data() const { return reinterpret_cast<char*>(memory_ + static_cast<cuda::Pointer>(guard_)); }
+  char* data() const { return reinterpret_cast<char*>(memory_ + static_cast<device::Pointer>(guard_)); }
   int64_t size() const { return bytes_; }
-  void clear(cuda::Stream stream) const;
+  void clear(device::Stream stream) const;
 
  private:
   const Gpu& gpu_;
   int64_t bytes_;
   int64_t guard_;
-  cuda::Pointer memory_ = 0;
+  device::Pointer memory_ = 0;
 };
 
 /// Host memory that copies reach without help of the CPU, for as long as this
@@ -97,15 +102,15 @@ class DeviceStream {
   DeviceStream& operator=(const DeviceStream&) = delete;
   DeviceStream& operator=(DeviceStream&&) = delete;
 
-  cuda::Stream handle() const { return stream_; }
+  device::Stream handle() const { return stream_; }
   void to_device(void* to, const void* from, int64_t bytes) const;
   void to_host(void* to, const void* from, int64_t bytes) const;
-  void wait(cuda::Event event) const;
+  void wait(device::Event event) const;
   void synchronize() const;
 
  private:
   const Gpu& gpu_;
-  cuda::Stream stream_ = nullptr;
+  device::Stream stream_ = nullptr;
 };
 
 /// A place in a stream, with the time at which the stream got there.
@@ -118,7 +123,7 @@ class DeviceEvent {
   DeviceEvent& operator=(const DeviceEvent&) = delete;
   DeviceEvent& operator=(DeviceEvent&&) = delete;
 
-  cuda::Event handle() const { return event_; }
+  device::Event handle() const { return event_; }
   void record(const DeviceStream& stream) const;
   /// Whether the stream has got to where it was last recorded.
   bool come() const;
@@ -128,7 +133,7 @@ class DeviceEvent {
 
  private:
   const Gpu& gpu_;
-  cuda::Event event_ = nullptr;
+  device::Event event_ = nullptr;
 };
 
 }  // namespace mixdown

@@ -38,8 +38,8 @@ class SpanKernel {
   unsigned blocks_;
   double cycles_per_ns_;
   int64_t overhead_ = 0;
-  cuda::Module module_ = nullptr;
-  cuda::Function function_ = nullptr;
+  device::Module module_ = nullptr;
+  device::Function function_ = nullptr;
 };
 
 }  // namespace mixdown

@@ -14,20 +14,22 @@ bool loaded = false;
 template <typename F>
 void find(void* library, const char* name, F& function) {
   function = reinterpret_cast<F>(dlsym(library, name));
-  if (function == nullptr) throw std::runtime_error(std::string("NCCL has no ") + name + ": 2.14 or later is needed");
+  if (function == nullptr) throw std::runtime_error(std::string(kTitle) + " has no " + name + ": 2.14 or later is needed");
 }
 
 }  // namespace
 
 const Api& load() {
   if (loaded) return the_api;
-  const char* path = std::getenv("MIXDOWN_NCCL");
-  if (path == nullptr || *path == '\0') path = "libnccl.so.2";
+  const char* path = std::getenv(kVariable);
+  if (path == nullptr || *path == '\0') path = kFile;
   // Connections are made with the communicator, not when an algorithm is first
   // used, which would be a collective wait inside a call that only queues.
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw std::runtime_error(std::string("no NCCL: ") + dlerror() + " (MIXDOWN_NCCL names another file)");
+  if (library == nullptr) {
+    throw std::runtime_error(std::string("no ") + kTitle + ": " + dlerror() + " (" + kVariable + " names another file)");
+  }
   Api a;
   find(library, "ncclGetVersion", a.get_version);
   find(library, "ncclGetErrorString", a.error_string);

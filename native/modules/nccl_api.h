@@ -1,17 +1,34 @@
 // The functions of NCCL that the module uses, declared by ourselves and looked up
 // at run time in libnccl.so.2. Names, numbers and signatures are those of nccl.h
-// of NCCL 2.18 to 2.32; the functions are there since 2.14.
+// of NCCL 2.18 to 2.32; the functions are there since 2.14. RCCL has the same ones
+// in librccl.so.1: compiled with MIXDOWN_RCCL the module is RCCL's.
 #pragma once
 
 #include <climits>
 #include <cstddef>
 #include <string>
 
+#include "device/api.h"
+
 namespace mixdown::nccl {
+
+#ifdef MIXDOWN_RCCL
+inline constexpr const char* kName = "rccl";
+inline constexpr const char* kTitle = "RCCL";
+inline constexpr const char* kFile = "librccl.so.1";
+inline constexpr const char* kVariable = "MIXDOWN_RCCL";  ///< names another file
+inline constexpr device::Platform kPlatform = device::Platform::kHip;
+#else
+inline constexpr const char* kName = "nccl";
+inline constexpr const char* kTitle = "NCCL";
+inline constexpr const char* kFile = "libnccl.so.2";
+inline constexpr const char* kVariable = "MIXDOWN_NCCL";
+inline constexpr device::Platform kPlatform = device::Platform::kCuda;
+#endif
 
 using Result = int;                ///< ncclResult_t, 0 is success
 using Comm = struct CommOpaque*;   ///< ncclComm_t
-using Stream = void*;              ///< cudaStream_t, the same as the driver's CUstream
+using Stream = void*;              ///< cudaStream_t, the same as the driver's CUstream, or hipStream_t
 using DataType = int;              ///< ncclDataType_t
 using RedOp = int;                 ///< ncclRedOp_t
 
@@ -78,7 +95,7 @@ struct Api {
   Result (*op_destroy)(RedOp op, Comm comm);
 };
 
-/// NCCL's functions: from the library that MIXDOWN_NCCL names, else libnccl.so.2
+/// NCCL's functions: from the library that the environment names, else kFile
 /// as the system finds it. Throws std::runtime_error. Every call gives the same
 /// table.
 const Api& load();

@@ -1,4 +1,4 @@
-// NCCL. The members of a group find each other by a file in the rendezvous folder.
+// NCCL, or RCCL (nccl_api.h). The members of a group find each other by a file in the rendezvous folder.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "device/cuda_api.h"
+#include "device/api.h"
 #include "modules/nccl_api.h"
 #include "modules/nccl_communicator.h"
 #include "modules/nccl_settings.h"
@@ -23,14 +23,14 @@ nccl::UniqueId exchange(const std::string& path, bool first) {
     std::ofstream file(path + ".new", std::ios::binary);
     file.write(id.internal, sizeof id.internal);
     file.close();
-    if (!file) throw std::runtime_error("nccl: cannot write " + path);
+    if (!file) throw std::runtime_error(std::string(nccl::kName) + ": cannot write " + path);
     std::filesystem::rename(path + ".new", path);
     return id;
   }
   // A member that never comes is the launcher's business, which sees all ranks.
   while (!std::filesystem::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::ifstream file(path, std::ios::binary);
-  if (!file.read(id.internal, sizeof id.internal)) throw std::runtime_error("nccl: cannot read " + path);
+  if (!file.read(id.internal, sizeof id.internal)) throw std::runtime_error(std::string(nccl::kName) + ": cannot read " + path);
   return id;
 }
 
@@ -39,17 +39,18 @@ class NcclBackend final : public Backend {
   // A driver and a library must be there even to say the version: a backend that
   // cannot run here has a reason, not a version.
   NcclBackend() {
-    cuda::load();
+    device::load(nccl::kPlatform);
     nccl::load();
   }
 
-  std::string name() const override { return "nccl"; }
+  std::string name() const override { return nccl::kName; }
   std::string version() const override { return nccl::version(); }
   bool stream_ordered() const override { return true; }
+  std::string device() const override { return device::load(nccl::kPlatform).kind; }
 
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = {
-        "messages pair up in the order of their calls: NCCL knows no tags",
+        std::string("messages pair up in the order of their calls: ") + nccl::kTitle + " knows no tags",
         "16-bit integers are moved as bytes and not reduced; there are no bitwise reductions",
         "all_to_all(v) in place copies its input aside, on the device",
     };
@@ -81,15 +82,15 @@ class NcclBackend final : public Backend {
     };
   }
 
-  void configure(const std::string& settings) override { settings_ = NcclSettings::parse(settings); }
+  void configure(const std::string& settings) override { settings_ = NcclSettings::parse(settings, name()); }
 
   void init(const World& world) override { world_ = world; }
 
   std::unique_ptr<Communicator> group(const std::string& id, const std::vector<int>& members) override {
     const auto self = std::find(members.begin(), members.end(), world_.rank);
-    if (self == members.end()) throw std::runtime_error("nccl: this worker is not a member of group " + id);
+    if (self == members.end()) throw std::runtime_error(name() + ": this worker is not a member of group " + id);
     const int rank = static_cast<int>(self - members.begin());
-    const nccl::UniqueId unique = exchange(world_.rendezvous + "/nccl-" + id, rank == 0);
+    const nccl::UniqueId unique = exchange(world_.rendezvous + "/" + name() + "-" + id, rank == 0);
     nccl::Config config;
     if (settings_.channels > 0) config.min_ctas = config.max_ctas = settings_.channels;
     const NcclEnvironment environment(settings_);
@@ -112,6 +113,6 @@ Backend* create() { return new NcclBackend; }
 }  // namespace mixdown
 
 extern "C" const mixdown::Module* mixdown_module() {
-  static const mixdown::Module module{mixdown::kBackendAbi, "nccl", "", false, &mixdown::create};
+  static const mixdown::Module module{mixdown::kBackendAbi, mixdown::nccl::kName, "", false, &mixdown::create};
   return &module;
 }

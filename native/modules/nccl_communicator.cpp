@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "arith/half.h"
-#include "device/cuda_api.h"
+#include "device/api.h"
 
 namespace mixdown {
 namespace {
@@ -68,15 +68,15 @@ Moved moved(DType dtype, int64_t count) {
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(nccl::Comm comm, int rank, int size, const Arithmetic& arithmetic)
-      : Communicator(rank, size, arithmetic), comm_(comm), nccl_(nccl::load()), cuda_(cuda::load()) {
+      : Communicator(rank, size, arithmetic), comm_(comm), nccl_(nccl::load()), device_(device::load(nccl::kPlatform)) {
     allocate(token_, sizeof(int32_t));
   }
 
   ~NcclCommunicator() override {
     for (const auto& [key, op] : premul_) nccl_.op_destroy(op, comm_);
     nccl_.comm_destroy(comm_);
-    cuda_.memory_free(token_);
-    if (space_ != 0) cuda_.memory_free(space_);
+    device_.memory_free(token_);
+    if (space_ != 0) device_.memory_free(space_);
   }
 
   void use_stream(void* stream) override { stream_ = stream; }
@@ -243,10 +243,10 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
-  void allocate(cuda::Pointer& pointer, int64_t bytes) const {
-    cuda::check(cuda_.memory_allocate(&pointer, static_cast<size_t>(bytes)), "cuMemAlloc");
-    cuda::check(cuda_.set_bytes(pointer, 0, static_cast<size_t>(bytes), nullptr), "cuMemsetD8Async");
-    cuda::check(cuda_.stream_synchronize(nullptr), "cuStreamSynchronize");
+  void allocate(device::Pointer& pointer, int64_t bytes) const {
+    device_.check(device_.memory_allocate(&pointer, static_cast<size_t>(bytes)), "allocating");
+    device_.check(device_.set_bytes(pointer, 0, static_cast<size_t>(bytes), nullptr), "clearing memory");
+    device_.check(device_.stream_synchronize(nullptr), "waiting for a stream");
   }
 
   // Messages without elements are left out, on both sides.
@@ -266,9 +266,9 @@ class NcclCommunicator final : public Communicator {
   // which touch other memory.
   void move(void* to, const void* from, int64_t count, DType dtype) {
     if (count == 0 || to == from) return;
-    cuda::check(cuda_.copy_on_device(reinterpret_cast<cuda::Pointer>(to), reinterpret_cast<cuda::Pointer>(from),
-                                     static_cast<size_t>(count * size_of(dtype)), static_cast<cuda::Stream>(stream_)),
-                "cuMemcpyDtoDAsync");
+    device_.check(device_.copy_on_device(reinterpret_cast<device::Pointer>(to), reinterpret_cast<device::Pointer>(from),
+                                     static_cast<size_t>(count * size_of(dtype)), static_cast<device::Stream>(stream_)),
+                "copying on the device");
   }
 
   // A copy of the input. What one group copies lies side by side: its messages
@@ -277,15 +277,15 @@ class NcclCommunicator final : public Communicator {
     int64_t count = 0;
     for (int member = 0; member < size(); ++member) count += counts[member];
     const int64_t bytes = count * size_of(dtype);
-    if (space_used_ + bytes > space_bytes_) throw std::runtime_error("nccl: no space reserved for an all_to_all in place");
-    void* copy = reinterpret_cast<void*>(space_ + static_cast<cuda::Pointer>(space_used_));
+    if (space_used_ + bytes > space_bytes_) throw std::runtime_error(std::string(nccl::kName) + ": no space reserved for an all_to_all in place");
+    void* copy = reinterpret_cast<void*>(space_ + static_cast<device::Pointer>(space_used_));
     space_used_ += (bytes + 15) / 16 * 16;
     move(copy, in, count, dtype);
     return copy;
   }
 
   nccl::RedOp op_of(DType dtype, Reduction reduction) {
-    if (type_of(dtype) < 0) throw std::runtime_error("nccl reduces no 16-bit integers");
+    if (type_of(dtype) < 0) throw std::runtime_error(std::string(nccl::kName) + " reduces no 16-bit integers");
     switch (reduction.op) {
       case ReduceOp::kSum:
         return nccl::kSum;
@@ -300,7 +300,7 @@ class NcclCommunicator final : public Communicator {
       case ReduceOp::kPremulSum:
         return premul_sum(dtype, reduction.factor);
       default:
-        throw std::runtime_error("nccl has no bitwise reductions");
+        throw std::runtime_error(std::string(nccl::kName) + " has no bitwise reductions");
     }
   }
 
@@ -333,11 +333,11 @@ class NcclCommunicator final : public Communicator {
 
   nccl::Comm comm_;
   const nccl::Api& nccl_;
-  const cuda::Api& cuda_;
+  const device::Api& device_;
   void* stream_ = nullptr;
   int depth_ = 0;  // of groups within groups
-  cuda::Pointer token_ = 0;
-  cuda::Pointer space_ = 0;
+  device::Pointer token_ = 0;
+  device::Pointer space_ = 0;
   int64_t space_bytes_ = 0;
   int64_t space_used_ = 0;
   std::vector<int64_t> counts_;

@@ -26,10 +26,10 @@ int channels_of(const std::string& word) {
 
 }  // namespace
 
-NcclSettings NcclSettings::parse(const std::string& text) {
+NcclSettings NcclSettings::parse(const std::string& text, const std::string& library) {
   NcclSettings settings;
   const auto fail = [&](const std::string& why) {
-    throw std::runtime_error("settings \"" + text + "\" of nccl: " + why);
+    throw std::runtime_error("settings \"" + text + "\" of " + library + ": " + why);
   };
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find('/', at), text.size());

@@ -14,8 +14,8 @@ struct NcclSettings {
 
   /// Reads words separated by '/': an algorithm (ring, tree, collnet_direct,
   /// collnet_chain, nvls, nvls_tree, pat), a protocol (ll, ll128, simple),
-  /// ch=1 to ch=64; each at most once. Throws std::runtime_error.
-  static NcclSettings parse(const std::string& text);
+  /// ch=1 to ch=64; each at most once. Throws std::runtime_error; `library` is how that calls it.
+  static NcclSettings parse(const std::string& text, const std::string& library);
 };
 
 /// Sets NCCL_ALGO and NCCL_PROTO for as long as it lives: NCCL reads them when it

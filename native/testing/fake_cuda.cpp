@@ -231,16 +231,13 @@ EXPORT int cuDeviceGetName(char* name, int length, int) {
   std::snprintf(name, static_cast<size_t>(length), "emulated GPU (no hardware)");
   return kOk;
 }
-EXPORT int cuDeviceGetAttribute(int* value, int attribute, int device) {
+EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
   switch (attribute) {
     case 13:  // clock rate, kHz
       *value = 1'000'000;
       return kOk;
     case 16:  // SMs
       *value = number_of("MIXDOWN_FAKE_SLOTS", 8);
-      return kOk;
-    case 33:  // PCI bus
-      *value = device + 1;
       return kOk;
     case 75:  // compute capability
       *value = 9;
@@ -249,6 +246,10 @@ EXPORT int cuDeviceGetAttribute(int* value, int attribute, int device) {
       *value = 0;
       return kOk;
   }
+}
+EXPORT int cuDeviceGetPCIBusId(char* text, int length, int device) {
+  std::snprintf(text, static_cast<size_t>(length), "0000:%02x:00.0", static_cast<unsigned>(device + 1));
+  return kOk;
 }
 EXPORT int cuDevicePrimaryCtxRetain(void** context, int) {
   static int token;

@@ -28,6 +28,10 @@ extern "C" {
 /// What the worker knows it by.
 extern const int mixdown_emulated_gpu;
 
+/// What code for the emulated HIP begins with; fake_hiprtc.cpp makes it. It is "PTX" to
+/// fake_cuda.cpp.
+#define MIXDOWN_FAKE_CODE ".version of the emulated HIP\n"
+
 /// Queues a kernel on a stream: `run(argument)` in a slot.
 int mixdown_fake_launch(void* stream, void (*run)(void*), void* argument);
 

@@ -1,6 +1,6 @@
 // How exact spans of computation are on this machine's GPU, and how well the
 // device's clock and the host's agree. Prints a table and a verdict per line;
-// ends with 1 when a line is out of bounds. Part of gpu_check.sh.
+// ends with 1 when a line is out of bounds. "cuda", or another kind of device, is the argument. Part of gpu_check.sh.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -90,9 +90,9 @@ void clocks(const SpanKernel& spans, const DeviceStream& stream, const DeviceEve
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   try {
-    const Gpu gpu(0);
+    const Gpu gpu(device::platform_of(argc > 1 ? argv[1] : "cuda"), 0);
     std::printf("%s%s, %d SMs, driver %s, at %s\n", gpu.name().c_str(), gpu.emulated() ? " (EMULATED: a test of this program)" : "",
                 gpu.sms(), gpu.driver_version().c_str(), gpu.address().c_str());
     const DeviceStream stream(gpu);

@@ -47,7 +47,7 @@ Arguments parse_arguments(int argc, char** argv) {
     } else if (name == "--probe") {
       arguments.probe = value;
     } else if (name == "--probe-device") {
-      if (value != "cuda") throw std::invalid_argument("--probe-device " + value + ": known is cuda");
+      if (value != "cuda" && value != "hip") throw std::invalid_argument("--probe-device " + value + ": known are cuda, hip");
       arguments.probe_device = value;
     } else if (name == "--index") {
       arguments.index = int_of(value, name);
@@ -76,7 +76,7 @@ const char* usage() {
          "                      [--index N] [--local-index N] [--local-size N]\n"
          "                      [--modules DIR] [--interface NAME]\n"
          "       mixdown-worker --probe BACKEND [--modules DIR]\n"
-         "       mixdown-worker --probe-device cuda\n"
+         "       mixdown-worker --probe-device cuda|hip\n"
          "\n"
          "Runs one rank of an experiment. Started by mixdown, one process for each rank.\n";
 }

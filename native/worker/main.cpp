@@ -14,6 +14,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "mixdown-worker: %s\n%s", error.what(), mixdown::usage());
     return mixdown::kUsage;
   }
-  if (!arguments.probe_device.empty()) return mixdown::probe_device();
+  if (!arguments.probe_device.empty()) return mixdown::probe_device(arguments.probe_device);
   return arguments.probe.empty() ? mixdown::run(arguments) : mixdown::probe(arguments);
 }

@@ -67,11 +67,11 @@ int probe(const Arguments& arguments) {
   }
 }
 
-int probe_device() {
+int probe_device(const std::string& kind) {
   try {
-    const Gpu gpu(0);
+    const Gpu gpu(device::platform_of(kind), 0);
     int count = 0;
-    cuda::check(gpu.api().device_count(&count), "cuDeviceGetCount");
+    gpu.check(gpu.api().device_count(&count), "counting devices");
     std::printf("{\"count\":%d,\"name\":%s,\"driver\":%s,\"emulated\":%s}\n", count, quoted(gpu.name()).c_str(),
                 quoted(gpu.driver_version()).c_str(), gpu.emulated() ? "true" : "false");
     return kDone;

@@ -1,6 +1,8 @@
 // Describing a backend without using it.
 #pragma once
 
+#include <string>
+
 #include "worker/arguments.h"
 
 namespace mixdown {
@@ -8,9 +10,9 @@ namespace mixdown {
 /// Prints one line of JSON on stdout. Returns the exit code.
 int probe(const Arguments& arguments);
 
-/// Prints what GPUs the CUDA driver has, as JSON: their number, the first one's
+/// Prints what GPUs of a kind ("cuda", "hip") there are, as JSON: their number, the first one's
 /// name, the driver's version, whether they are the stand-in of the tests. Returns
 /// the exit code.
-int probe_device();
+int probe_device(const std::string& kind);
 
 }  // namespace mixdown

@@ -35,7 +35,7 @@ void Results::write_header(const std::vector<pb::BackendInfo>& backends, const G
   gethostname(host, sizeof(host) - 1);
   header->set_host(host);
   for (const auto& backend : backends) *header->add_backends() = backend;
-  header->set_device(gpu == nullptr ? "host" : "cuda");
+  header->set_device(gpu == nullptr ? "host" : gpu->kind());
   if (gpu != nullptr) {
     header->set_device_name(gpu->name());
     header->set_device_address(gpu->address());

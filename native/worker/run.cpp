@@ -96,8 +96,9 @@ void Worker::prepare() {
     all = static_cast<double>(sizes[arguments_.index].total()) * arguments_.local_size;
   }
   buffers_ = allocate(sizes[arguments_.index], all < 9e18 ? static_cast<int64_t>(all) : INT64_MAX);
-  if (settings().device() == pb::DEVICE_CUDA) {
-    gpu_ = std::make_unique<Gpu>(arguments_.local_index);
+  if (settings().device() == pb::DEVICE_CUDA || settings().device() == pb::DEVICE_HIP) {
+    const bool cuda = settings().device() == pb::DEVICE_CUDA;
+    gpu_ = std::make_unique<Gpu>(cuda ? device::Platform::kCuda : device::Platform::kHip, arguments_.local_index);
     device_buffers_ = allocate_on(*gpu_, sizes[arguments_.index]);
   }
 }
@@ -109,6 +110,10 @@ void Worker::bind_all() {
     const bool ordered = modules_[key.backend].stream_ordered();
     if (ordered && gpu_ == nullptr) {
       throw std::runtime_error("backend " + key.backend + " needs a GPU, and this experiment runs in host memory");
+    }
+    if (ordered && modules_[key.backend].device() != gpu_->kind()) {
+      throw std::runtime_error("backend " + key.backend + " needs the device " + modules_[key.backend].device() +
+                               ", and this experiment runs on " + gpu_->kind());
     }
     ordered_.push_back(ordered);
   }
@@ -236,7 +241,7 @@ void Worker::verify() {
     b.in.clear(nullptr);
     b.out.clear(nullptr);
   }
-  if (gpu_ != nullptr) cuda::check(gpu_->api().stream_synchronize(nullptr), "cuStreamSynchronize");
+  if (gpu_ != nullptr) gpu_->check(gpu_->api().stream_synchronize(nullptr), "waiting for a stream");
 }
 
 void Worker::warm_up() {

@@ -29,7 +29,7 @@ type Backend struct {
 	Available bool     `json:"available"`
 	Version   string   `json:"version,omitempty"`
 	Launcher  string   `json:"launcher,omitempty"` // "direct" or the mpirun it needs
-	Device    string   `json:"device,omitempty"`   // where its buffers are: "host" or "cuda"
+	Device    string   `json:"device,omitempty"`   // where its buffers are: "host", "cuda" or "hip"
 	Notes     []string `json:"notes,omitempty"`
 	Reason    string   `json:"reason,omitempty"` // why it can't run here
 	// Operations is how it does each operation, as its module says.
@@ -43,17 +43,37 @@ type Operation struct {
 	ComposedOf string `json:"composed_of,omitempty"` // else what its module makes it of
 }
 
-// known are the backends that a mix may name, and what installs them.
-var known = []struct {
-	name, launcher, install string
-}{
-	{"gloo", direct, "install libgloo-dev and run make build"},
-	{"openmpi", openMPI, "install openmpi-bin and libopenmpi-dev and run make build"},
-	{"mpich", mpich, "install mpich and libmpich-dev and run make build"},
-	{"ucx", direct, "install libucx-dev and run make build"},
-	{"nccl", direct, "run make build; it needs an NVIDIA GPU, its driver and NCCL (libnccl.so.2) when it runs"},
-	{"rccl", "", "this version of mixdown has no module for it"},
-	{"ucc", "", "this version of mixdown has no module for it; ucx has the messages that it is built on"},
+// library is a backend that a mix may name.
+type library struct {
+	name, launcher, device string
+	install                string // what installs it
+}
+
+// known are those that mixdown knows of.
+var known = []library{
+	{"gloo", direct, OnHost, "install libgloo-dev and run make build"},
+	{"openmpi", openMPI, OnHost, "install openmpi-bin and libopenmpi-dev and run make build"},
+	{"mpich", mpich, OnHost, "install mpich and libmpich-dev and run make build"},
+	{"ucx", direct, OnHost, "install libucx-dev and run make build"},
+	{"nccl", direct, OnCUDA, "run make build; it needs an NVIDIA GPU, its driver and NCCL (libnccl.so.2) when it runs"},
+	{"rccl", direct, OnHIP, "run make build; it needs an AMD GPU, ROCm 5.4 or later (libamdhip64.so, libhiprtc.so) and RCCL (librccl.so.1) when it runs"},
+	{"ucc", "", "", "this version of mixdown has no module for it; ucx has the messages that it is built on"},
+}
+
+// find is the library of a backend, false when it is not known.
+func find(backend string) (library, bool) {
+	name := mix.Library(backend)
+	i := slices.IndexFunc(known, func(l library) bool { return l.name == name })
+	if i < 0 {
+		return library{launcher: direct, device: OnHost}, false
+	}
+	return known[i], true
+}
+
+// DeviceOf is where the buffers of a backend are: OnHost, OnCUDA or OnHIP.
+func DeviceOf(backend string) string {
+	l, _ := find(backend)
+	return l.device
 }
 
 // The launchers.
@@ -67,6 +87,7 @@ const (
 const (
 	OnHost = "host"
 	OnCUDA = "cuda"
+	OnHIP  = "hip"
 )
 
 // KnownBackends lists the names that mixdown knows.
@@ -112,29 +133,22 @@ func (w Worker) module(name string) string {
 // Check says whether a backend can run here: ErrUnknownBackend for a name that
 // is neither known nor has a module, ErrUnavailable with the reason otherwise.
 func (w Worker) Check(ctx context.Context, name string) (Backend, error) {
-	b := Backend{Name: name, Launcher: direct, Device: OnHost}
-	library := mix.Library(name)
-	if library == "nccl" {
-		b.Device = OnCUDA
-	}
-	install := ""
-	i := slices.IndexFunc(known, func(k struct{ name, launcher, install string }) bool { return k.name == library })
-	if i >= 0 {
-		b.Launcher, install = known[i].launcher, known[i].install
-	}
-	if _, err := os.Stat(w.module(library)); err != nil || strings.ContainsAny(library, "/\\") {
-		if i < 0 {
+	l, isKnown := find(name)
+	b := Backend{Name: name, Launcher: l.launcher, Device: l.device}
+	module := mix.Library(name)
+	if _, err := os.Stat(w.module(module)); err != nil || strings.ContainsAny(module, "/\\") {
+		if !isKnown {
 			return b, fmt.Errorf("%w %q: known are %s", ErrUnknownBackend, name, strings.Join(KnownBackends(), ", "))
 		}
-		b.Reason = "its module is not built: " + install
-		if b.Launcher == "" {
-			b.Device, b.Reason = "", install
+		b.Reason = "its module is not built: " + l.install
+		if l.launcher == "" {
+			b.Reason = l.install
 		}
 		return b, fmt.Errorf("%w: %s: %s", ErrUnavailable, name, b.Reason)
 	}
 	if b.Launcher != direct {
 		if _, err := exec.LookPath(launchers[b.Launcher].program); err != nil {
-			b.Reason = fmt.Sprintf("%s is not on PATH: %s", launchers[b.Launcher].program, install)
+			b.Reason = fmt.Sprintf("%s is not on PATH: %s", launchers[b.Launcher].program, l.install)
 			return b, fmt.Errorf("%w: %s: %s", ErrUnavailable, name, b.Reason)
 		}
 	}

@@ -8,10 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+
+	"mixdown/replay/plan/planpb"
 )
 
-// GPU is what the worker finds through the CUDA driver.
+// GPU is what the worker finds of one kind.
 type GPU struct {
+	Kind     string `json:"-"` // OnCUDA or OnHIP
 	Count    int    `json:"count"`
 	Name     string `json:"name"`   // of the first
 	Driver   string `json:"driver"` // version of its interface
@@ -25,12 +28,13 @@ var ErrEmulated = fmt.Errorf("%w: the GPU is emulated: its times mean nothing", 
 // of an emulated GPU.
 const emulationAllowed = "MIXDOWN_TEST_EMULATED"
 
-// GPU asks for the GPUs of this machine; ErrUnavailable says why there are none.
-func (w Worker) GPU(ctx context.Context) (GPU, error) {
-	var g GPU
+// GPU asks for the GPUs of a kind, OnCUDA or OnHIP, that this machine has;
+// ErrUnavailable says why there are none.
+func (w Worker) GPU(ctx context.Context, kind string) (GPU, error) {
+	g := GPU{Kind: kind}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, w.Path, "--probe-device", OnCUDA)
+	cmd := exec.CommandContext(ctx, w.Path, "--probe-device", kind)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -47,6 +51,29 @@ func (w Worker) GPU(ctx context.Context) (GPU, error) {
 		return g, err
 	}
 	return g, nil
+}
+
+// AnyGPU asks for GPUs of each kind; the first that there are.
+func (w Worker) AnyGPU(ctx context.Context) (GPU, error) {
+	g, noCUDA := w.GPU(ctx, OnCUDA)
+	if noCUDA == nil {
+		return g, nil
+	}
+	if hip, err := w.GPU(ctx, OnHIP); err == nil {
+		return hip, nil
+	}
+	return g, noCUDA
+}
+
+// PlanDevice is what an experiment's settings call a place of buffers.
+func PlanDevice(kind string) planpb.Device {
+	switch kind {
+	case OnCUDA:
+		return planpb.Device_DEVICE_CUDA
+	case OnHIP:
+		return planpb.Device_DEVICE_HIP
+	}
+	return planpb.Device_DEVICE_HOST
 }
 
 func refuseEmulated(emulated bool) error {

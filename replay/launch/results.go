@@ -18,7 +18,7 @@ import (
 type Results struct {
 	Backends []*planpb.BackendInfo // as the first worker reports them
 	Plans    []PlanResult          // in the order of Experiment.plans
-	// Device is where buffers were, OnHost or OnCUDA, DeviceName what its driver
+	// Device is where buffers were, OnHost, OnCUDA or OnHIP, DeviceName what its driver
 	// calls it, "" for the host.
 	Device, DeviceName string
 	// Hosts are those of a run on several, nil for one on this host alone.
@@ -110,7 +110,7 @@ func (r *Results) add(rec *planpb.Record, worker int, exp *planpb.Experiment) er
 		if err := refuseEmulated(h.Emulated); err != nil {
 			return err
 		}
-		if r.Device, r.DeviceName = h.Device, h.DeviceName; h.Device == OnCUDA {
+		if r.Device, r.DeviceName = h.Device, h.DeviceName; h.Device == OnCUDA || h.Device == OnHIP {
 			at := h.Host + " " + h.DeviceAddress
 			if r.onDevice == nil {
 				r.onDevice = map[string]int{}

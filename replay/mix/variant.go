@@ -57,7 +57,7 @@ func channelsOf(backend string) int {
 }
 
 // checkBackend refuses settings that the worker would refuse: a backend is a
-// library, for nccl with an algorithm, a protocol and a number of channels, each at
+// library, for nccl and rccl with an algorithm, a protocol and a number of channels, each at
 // most once, in any order ("nccl:ring/ll128/ch=8"), for ucx with transports and the
 // size from which on messages are fetched ("ucx:tcp/rndv=65536").
 func checkBackend(backend string) error {
@@ -67,11 +67,11 @@ func checkBackend(backend string) error {
 	}
 	kindOf, known := ncclWord, ncclWords
 	switch library {
-	case "nccl":
+	case "nccl", "rccl":
 	case "ucx":
 		kindOf, known = ucxWord, ucxWords
 	default:
-		return fmt.Errorf("backend %q: only nccl and ucx have settings", backend)
+		return fmt.Errorf("backend %q: only nccl, rccl and ucx have settings", backend)
 	}
 	seen := map[string]bool{}
 	for word := range strings.SplitSeq(settings, "/") {

@@ -17,7 +17,7 @@ const SchemaVersion = 1
 // Report is the result of "mixdown replay".
 type Report struct {
 	SchemaVersion int       `json:"schema_version"`
-	Device        string    `json:"device"` // "host": buffers in host memory; "cuda": on GPUs
+	Device        string    `json:"device"` // "host": buffers in host memory; "cuda" or "hip": on GPUs
 	DeviceName    string    `json:"device_name,omitempty"`
 	WorldSize     int       `json:"world_size"`
 	Workers       int       `json:"workers"`

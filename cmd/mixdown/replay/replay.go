@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,8 +93,8 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 	f.StringVar(&opts.Spans, "spans", "sleep", "how computation is replaced: sleep, or spin on a core")
 	f.DurationVar(&opts.Timeout, "timeout", launch.DefaultTimeout, "give up when no rank makes progress for so long")
 	f.StringVar(&opts.Keep, "keep", "", "`DIR` to keep the run's files in: plan, per-rank results, output of the workers")
-	f.StringVar(&opts.Device, "device", Auto, "where buffers are and computation runs: host, cuda or auto")
-	f.Float64Var(&opts.SMShare, "sm-share", 1, "with --device cuda: share of the SMs that computation keeps busy")
+	f.StringVar(&opts.Device, "device", Auto, "where buffers are and computation runs: host, cuda, hip or auto")
+	f.Float64Var(&opts.SMShare, "sm-share", 1, "on GPUs: share of the SMs, or CUs, that computation keeps busy")
 	f.StringVar(&opts.Resume, "resume", "", "`DIR` of a run that was kept and did not finish: its complete iterations count, if plans, settings and libraries are the same")
 	f.StringVar(&opts.CommsLog, "comms-log", "", "`DIR` to write what every plan's operations took to, a table and JSON for each rank, as DeepSpeed's communication logger has them")
 	f.Uint64Var(&opts.Seed, "seed", 1, "of the order in which plans take turns")
@@ -155,8 +156,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: --warmup %d: expected 0 or more", cli.ErrUsage, o.Warmup)
 	case o.Spans != "sleep" && o.Spans != "spin":
 		return fmt.Errorf("%w: --spans %q: known are sleep, spin", cli.ErrUsage, o.Spans)
-	case o.Device != Auto && o.Device != launch.OnHost && o.Device != launch.OnCUDA:
-		return fmt.Errorf("%w: --device %q: known are host, cuda, auto", cli.ErrUsage, o.Device)
+	case o.Device != Auto && o.Device != launch.OnHost && !slices.Contains(kinds, o.Device):
+		return fmt.Errorf("%w: --device %q: known are host, cuda, hip, auto", cli.ErrUsage, o.Device)
 	case !(o.SMShare > 0 && o.SMShare <= 1):
 		return fmt.Errorf("%w: --sm-share %v: expected more than 0, up to 1", cli.ErrUsage, o.SMShare)
 	case o.Top < 1:

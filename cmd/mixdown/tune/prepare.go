@@ -34,6 +34,13 @@ func (o *Options) prepare(ctx context.Context) (measure.Options, error) {
 	if err != nil {
 		return m, err
 	}
+	if o.Device == tune.GPU {
+		gpu, err := m.Worker.AnyGPU(ctx)
+		if err != nil {
+			return m, fmt.Errorf("--device gpu: %w", err)
+		}
+		m.GPU = gpu.Kind
+	}
 	m.Points = grid.Points()
 	if len(o.Input.Args) > 0 {
 		m.NoRefine = true

@@ -91,7 +91,7 @@ See "mixdown help tuning" for how times are measured and what the table holds.`,
 	f.StringVar(&opts.Ranks, "ranks", "2,4,8", "`LIST` of group sizes")
 	f.StringVar(&opts.DTypes, "dtypes", "float32", "`LIST` of element types")
 	f.StringVar(&opts.Groups, "concurrent", "1", "`LIST` of how many groups run the same at once")
-	f.StringVar(&opts.Device, "device", tune.Host, "where the buffers are: host, or gpu through CUDA")
+	f.StringVar(&opts.Device, "device", tune.Host, "where the buffers are: host, or gpu through CUDA or HIP")
 	f.DurationVar(&opts.Budget, "budget", 10*time.Minute, "end after so long; 0: when all is known well enough")
 	f.Float64Var(&opts.Precision, "precision", measure.DefaultPrecision, "half the 95 % interval over the median at which a time is known well enough")
 	f.BoolVar(&opts.NoRefine, "no-refine", false, "only the sizes that are named")

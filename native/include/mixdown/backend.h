@@ -41,7 +41,7 @@
 namespace mixdown {
 
 /// Version of this header. A module built against another one is refused.
-inline constexpr uint32_t kBackendAbi = 3;
+inline constexpr uint32_t kBackendAbi = 4;
 
 /// Element type. The numbers are those of the plan's protobuf, which has more:
 /// the worker sends bool and 8-bit floats as kUInt8 and complex numbers as pairs.
@@ -150,7 +150,7 @@ class Communicator {
   virtual void batch(const Transfer* transfers, size_t n, DType dtype) = 0;
 
   /// Of a stream-ordered backend: calls from now on are queued on this stream (a
-  /// CUstream) in the order in which they are made. All calls come from one thread.
+  /// CUstream or hipStream_t) in the order in which they are made. All calls come from one thread.
   virtual void use_stream(void* /*stream*/) {}
 
   /// Called once, before anything else, on all members: announces the largest
@@ -305,6 +305,9 @@ class Backend {
   /// composed here works on host memory. The worker has made the context of its GPU
   /// current in all threads that call it.
   virtual bool stream_ordered() const { return false; }
+
+  /// Of a stream-ordered backend, whose GPUs: "cuda" or "hip". Works before init.
+  virtual std::string device() const { return "host"; }
 
   /// What follows the colon in a plan's "nccl:ring/ll128": settings of all
   /// communicators of this instance. Called at most once, before init. Throws when

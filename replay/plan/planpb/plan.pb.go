@@ -349,6 +349,7 @@ const (
 	Device_DEVICE_UNSPECIFIED Device = 0 // as DEVICE_HOST
 	Device_DEVICE_HOST        Device = 1 // host memory, and spans of time alone
 	Device_DEVICE_CUDA        Device = 2 // a GPU for each worker while there are enough, through the CUDA driver
+	Device_DEVICE_HIP         Device = 3 // the same through HIP's runtime
 )
 
 // Enum value maps for Device.
@@ -357,11 +358,13 @@ var (
 		0: "DEVICE_UNSPECIFIED",
 		1: "DEVICE_HOST",
 		2: "DEVICE_CUDA",
+		3: "DEVICE_HIP",
 	}
 	Device_value = map[string]int32{
 		"DEVICE_UNSPECIFIED": 0,
 		"DEVICE_HOST":        1,
 		"DEVICE_CUDA":        2,
+		"DEVICE_HIP":         3,
 	}
 )
 
@@ -2037,7 +2040,7 @@ type Header struct {
 	Pid           int32                  `protobuf:"varint,3,opt,name=pid,proto3" json:"pid,omitempty"`
 	Host          string                 `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
 	Backends      []*BackendInfo         `protobuf:"bytes,5,rep,name=backends,proto3" json:"backends,omitempty"`
-	Device        string                 `protobuf:"bytes,6,opt,name=device,proto3" json:"device,omitempty"`                                    // "host" or "cuda"
+	Device        string                 `protobuf:"bytes,6,opt,name=device,proto3" json:"device,omitempty"`                                    // "host", "cuda" or "hip"
 	DeviceName    string                 `protobuf:"bytes,7,opt,name=device_name,json=deviceName,proto3" json:"device_name,omitempty"`          // as its driver calls it
 	DeviceAddress string                 `protobuf:"bytes,8,opt,name=device_address,json=deviceAddress,proto3" json:"device_address,omitempty"` // on the PCI bus of the host, for example "0000:17:00"
 	Emulated      bool                   `protobuf:"varint,9,opt,name=emulated,proto3" json:"emulated,omitempty"`                               // by the stand-in of the tests: times mean nothing
@@ -2753,11 +2756,13 @@ const file_plan_proto_rawDesc = "" +
 	"\bSpanMode\x12\x19\n" +
 	"\x15SPAN_MODE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSPAN_MODE_SLEEP\x10\x01\x12\x12\n" +
-	"\x0eSPAN_MODE_SPIN\x10\x02*B\n" +
+	"\x0eSPAN_MODE_SPIN\x10\x02*R\n" +
 	"\x06Device\x12\x16\n" +
 	"\x12DEVICE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vDEVICE_HOST\x10\x01\x12\x0f\n" +
-	"\vDEVICE_CUDA\x10\x02B\x1cZ\x1amixdown/replay/plan/planpbb\x06proto3"
+	"\vDEVICE_CUDA\x10\x02\x12\x0e\n" +
+	"\n" +
+	"DEVICE_HIP\x10\x03B\x1cZ\x1amixdown/replay/plan/planpbb\x06proto3"
 
 var (
 	file_plan_proto_rawDescOnce sync.Once

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type Options struct {
 	Contenders []tune.Contender // their backends can run here
 	Variants   Variants
 	Device     string  // where the buffers are, tune.Host or tune.GPU; "" means Host
+	GPU        string  // kind of GPU, launch.OnCUDA or OnHIP; "" means the first
 	Points     []Point // as Normal makes them
 	// Step, when set, is run as a whole on every contender without settings, and its
 	// operations are measured in it; Points are then for the others, and for those on
@@ -339,7 +341,7 @@ func (c *campaign) execute(ctx context.Context, b batch, iterations int) error {
 		Iterations: int32(iterations), Warmup: 1, Samples: int64(iterations), Seed: c.rng.Uint64(), SpanMode: planpb.SpanMode_SPAN_MODE_SLEEP,
 	}}
 	if c.Device == tune.GPU {
-		exp.Settings.Device = planpb.Device_DEVICE_CUDA
+		exp.Settings.Device = launch.PlanDevice(cmp.Or(c.GPU, launch.OnCUDA))
 	}
 	var programs []*program
 	for i, j := range b.jobs {

@@ -70,12 +70,12 @@ func (v Variants) Expand(list []tune.Contender, ops []comm.Op) ([]tune.Contender
 			continue
 		case inPlan(c):
 			if c.Variant == "*" {
-				return nil, fmt.Errorf("%w: %s: name the settings, for example %s:ring/ll", ErrVariant, c, c.Backend)
+				return nil, fmt.Errorf("%w: %s: name the settings, for example nccl:ring/ll or ucx:tcp", ErrVariant, c)
 			}
 			out = append(out, c) // the worker says what it does not know
 			continue
 		case c.Backend != "openmpi" && c.Backend != "mpich":
-			return nil, fmt.Errorf("%w: %s: only openmpi, mpich and nccl have variants that can be measured", ErrVariant, c)
+			return nil, fmt.Errorf("%w: %s: only openmpi, mpich, ucx, nccl and rccl have variants that can be measured", ErrVariant, c)
 		case c.Backend == "openmpi" && v.openMPI == nil:
 			return nil, fmt.Errorf("%w: %s: ompi_info is not there to say which algorithms this Open MPI has", ErrVariant, c)
 		}
@@ -122,6 +122,9 @@ func (v Variants) algorithms(backend string, op comm.Op) []string {
 // Applies says whether a contender can be measured on a point: its variant is an
 // algorithm of the operation, for so many ranks.
 func (v Variants) Applies(c tune.Contender, p Point) bool {
+	if c.Backend == "ucx" {
+		return true // how messages travel, whatever they are for
+	}
 	if inPlan(c) {
 		_, known := algorithms.NCCLFunction(p.Op)
 		return c.Variant == "" || known
@@ -141,7 +144,9 @@ func (v Variants) Applies(c tune.Contender, p Point) bool {
 
 // inPlan says whether settings are a part of the backend's name in a plan: the
 // worker makes them, for each communicator.
-func inPlan(c tune.Contender) bool { return c.Backend == "nccl" || c.Backend == "rccl" }
+func inPlan(c tune.Contender) bool {
+	return slices.Contains([]string{"nccl", "rccl", "ucx"}, c.Backend)
+}
 
 // Settings are the variables of the environment that make a variant, "NAME=VALUE"
 // each.
