@@ -7,7 +7,7 @@
 //	DIR/_mixdown.json                       what this is, and what was read into it
 //	DIR/events/rank=3/part-0.parquet        the events of rank 3, in file order
 //	DIR/operations/rank=3/part-0.parquet    its communication, in the order issued
-//	DIR/ranks, groups, steps, waits, threads, diagnostics
+//	DIR/ranks, groups, steps, waits, event_waits, threads, diagnostics
 //	DIR/_ranks/rank=3                       written last: rank 3 is whole
 //
 // Times are int64 nanoseconds, sizes are bytes or elements as the column says,

@@ -34,13 +34,14 @@ const (
 	groupsTable      = "groups"
 	stepsTable       = "steps"
 	waitsTable       = "waits"
+	eventWaitsTable  = "event_waits"
 	threadsTable     = "threads"
 	diagnosticsTable = "diagnostics"
 )
 
 // Tables lists the tables of a dataset.
 func Tables() []string {
-	return []string{eventsTable, operationsTable, ranksTable, groupsTable, stepsTable, waitsTable, threadsTable, diagnosticsTable}
+	return []string{eventsTable, operationsTable, ranksTable, groupsTable, stepsTable, waitsTable, eventWaitsTable, threadsTable, diagnosticsTable}
 }
 
 var (

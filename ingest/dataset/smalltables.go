@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"slices"
+
 	"mixdown/ingest/comm"
 	"mixdown/ingest/diagnostic"
 	"mixdown/ingest/trace"
@@ -95,6 +97,24 @@ func steps(r *trace.Rank) *table {
 			required("dur",
 				func(i int) int64 { return at(i).End - at(i).Start },
 				func(i int, v int64) error { at(i).End = at(i).Start + v; return nil }),
+		},
+	}
+}
+
+func eventWaits(r *trace.Rank) *table {
+	at := func(i int) *trace.EventWait { return &r.EventWaits[i] }
+	return &table{
+		rows: len(r.EventWaits),
+		grow: func(n int) {
+			r.EventWaits = append(r.EventWaits, slices.Repeat([]trace.EventWait{{Stream: trace.NoStream}}, n)...)
+		},
+		columns: []column{
+			integer("call", func(i int) *int64 { return &at(i).Call }),
+			optional("stream",
+				func(i int) (int64, bool) { return at(i).Stream, at(i).Stream != trace.NoStream },
+				func(i int, v int64) error { at(i).Stream = v; return nil }),
+			integer("on_stream", func(i int) *int64 { return &at(i).On }),
+			integer("record", func(i int) *int64 { return &at(i).Record }),
 		},
 	}
 }

@@ -337,6 +337,6 @@ func (w *Writer) putJSON(path string, v any) error {
 func tablesOf(r *trace.Rank, g *[]group, diags *[]diagnostic.Diagnostic) map[string]*table {
 	return map[string]*table{
 		eventsTable: events(r), operationsTable: operations(r), ranksTable: ranks(r), groupsTable: groups(g),
-		stepsTable: steps(r), waitsTable: waits(r), threadsTable: threads(r), diagnosticsTable: diagnostics(r.Rank, diags),
+		stepsTable: steps(r), waitsTable: waits(r), eventWaitsTable: eventWaits(r), threadsTable: threads(r), diagnosticsTable: diagnostics(r.Rank, diags),
 	}
 }

@@ -25,6 +25,7 @@ type part struct {
 	records     []record
 	steps       []trace.Step
 	waits       []trace.Wait
+	eventWaits  []trace.EventWait
 	threadNames []threadName
 	edges       []edge
 	diags       diagnostic.Set
@@ -48,7 +49,7 @@ type threadName struct {
 func (p *part) reset() {
 	*p = part{
 		rows: p.rows[:0], names: p.names[:0], threads: p.threads[:0],
-		records: p.records[:0], steps: p.steps[:0], waits: p.waits[:0], threadNames: p.threadNames[:0],
+		records: p.records[:0], steps: p.steps[:0], waits: p.waits[:0], eventWaits: p.eventWaits[:0], threadNames: p.threadNames[:0],
 		edges: p.edges[:0],
 	}
 }
@@ -115,8 +116,11 @@ func (p *part) add(ev *chrome.Event) {
 			rec.readArgs(ev.Args)
 			p.records = append(p.records, rec)
 		}
-	case trace.Memcpy, trace.Memset, trace.Runtime, trace.Sync:
+	case trace.Memcpy, trace.Memset, trace.Runtime:
 		readDeviceArgs(ev, &p.rows[i])
+	case trace.Sync:
+		readDeviceArgs(ev, &p.rows[i])
+		p.addEventWait(ev, &p.rows[i])
 	}
 }
 
@@ -150,6 +154,31 @@ func readDeviceArgs(ev *chrome.Event, row *trace.Row) (communicates bool) {
 		}
 	}
 	return communicates
+}
+
+// addEventWait keeps a wait for an event of which stream and record are known; -1
+// says that they are not.
+func (p *part) addEventWait(ev *chrome.Event, row *trace.Row) {
+	w := trace.EventWait{Call: row.Correlation, Stream: row.Stream, On: -1, Record: -1}
+	ev.Args.Each(func(key []byte, v chrome.Value) bool {
+		switch string(key) {
+		case "wait_on_stream":
+			if n, ok := v.Int(); ok {
+				w.On = n
+			}
+		case "wait_on_cuda_event_record_corr_id":
+			if n, ok := v.Int(); ok {
+				w.Record = n
+			}
+		}
+		return true
+	})
+	if w.Stream < 0 {
+		w.Stream = trace.NoStream
+	}
+	if w.On >= 0 && w.Record >= 0 && w.Call != trace.NoID {
+		p.eventWaits = append(p.eventWaits, w)
+	}
 }
 
 // addCPU keeps what CPU events say about communication and steps.

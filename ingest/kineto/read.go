@@ -125,6 +125,7 @@ func (rd *reading) take(p *part, progress func() float64) {
 		w.Thread = rd.threads[w.Thread]
 		rank.Waits = append(rank.Waits, w)
 	}
+	rank.EventWaits = append(rank.EventWaits, p.eventWaits...)
 	for _, e := range p.edges {
 		if e.row >= 0 {
 			e.row += base

@@ -15,6 +15,7 @@ const (
 	workerThread  = 2000
 	computeStream = 7
 	commStream    = 20
+	syncThread    = 3000
 )
 
 // hostCallNs is how long a c10d call takes the program of a run without device,
@@ -96,6 +97,7 @@ func (s *run) issue(p *part) int64 {
 		title += " " + itoa(r.number) + "<-" + itoa(p.peer)
 	}
 	start, end := r.program, r.program+s.LaunchNs
+	s.waitForEvent(r, commStream+int(p.c.Scope), computeStream)
 	if s.Generation == NoCommArgs {
 		in, _ := p.c.sizes(p.op, len(p.group.ranks))
 		r.out.span("user_annotation", title, programThread, start, end, `"Input Dims": [[`+itoa64(in)+`]], "Input type": ["float"]`)
@@ -130,7 +132,22 @@ func (s *run) finish(p *part, arrival, end int64, dropped bool) {
 		r.pending = max(r.pending, end)
 	} else {
 		r.compute = max(r.compute, end)
+		s.waitForEvent(r, computeStream, commStream+int(p.c.Scope))
 	}
+}
+
+// waitForEvent writes that a stream waits for what another one has been given. The
+// calls take no time.
+func (s *run) waitForEvent(r *rank, stream, on int) {
+	if !s.Events {
+		return
+	}
+	r.ids += 2
+	record, wait := itoa64(r.ids-1), itoa64(r.ids)
+	r.out.span("cuda_runtime", "cudaEventRecord", programThread, r.program, r.program, `"correlation": `+record)
+	r.out.span("cuda_runtime", "cudaStreamWaitEvent", programThread, r.program, r.program, `"correlation": `+wait)
+	r.out.span("cuda_sync", "Stream Wait Event", syncThread, r.program, r.program, `"cuda_sync_kind": "Stream Wait Event", "stream": `+itoa(stream)+
+		`, "correlation": `+wait+`, "wait_on_stream": `+itoa(on)+`, "wait_on_cuda_event_record_corr_id": `+record)
 }
 
 func (s *run) finishOnHost(p *part, arrival, end int64, dropped bool) {

@@ -83,6 +83,7 @@ type Options struct {
 
 	Host       bool // Gloo on the CPU, no device
 	Generation Generation
+	Events     bool  // of a device: the profiler saw streams wait for each other's events
 	Start      int64 // true Unix ns; default in 2026
 	Seed       uint64
 }

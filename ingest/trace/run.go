@@ -21,6 +21,15 @@ type Wait struct {
 	Thread ThreadID
 }
 
+// EventWait is a stream, or the host, that waits for what another stream had been
+// given when an event was recorded on it.
+type EventWait struct {
+	Call   int64 // correlation of the call that asked for the wait
+	Stream int64 // that waits; NoStream: the host does
+	On     int64 // the stream that is waited for
+	Record int64 // correlation of the call that recorded the event
+}
+
 // Distributed is what a file says about the job it belongs to.
 type Distributed struct {
 	Backend   string // "nccl", "gloo", "cpu:gloo,cuda:nccl"; "" when not said
@@ -46,6 +55,8 @@ type Rank struct {
 	Operations []comm.Operation
 	Groups     []comm.Group
 	Waits      []Wait
+	// EventWaits are the waits for recorded events that the device's profiler saw.
+	EventWaits []EventWait
 	Steps      []Step // by Start
 
 	// CPUOnly: the file has no device events, so what the CPU does is the computation.

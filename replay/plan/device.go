@@ -23,7 +23,9 @@ type deviceRank struct {
 	rank *trace.Rank
 	win  window
 
-	latency int64 // ns, see launchLatency
+	latency   int64           // ns, see launchLatency
+	hostWaits map[int64]*item // correlation of a call -> what it waited for
+	calls     map[int64]int64 // correlation -> ns, when the host made the call
 
 	items  []*item         // device work of the step, by launch
 	lines  map[int64]*line // by device stream
@@ -60,9 +62,10 @@ type devicePoint struct {
 
 // deviceProgram builds the program of a rank with a device.
 func (w *workload) deviceProgram(r int, win window) *builder {
-	d := &deviceRank{w: w, r: r, rank: w.run.Ranks[r], win: win, lines: map[int64]*line{}}
+	d := &deviceRank{w: w, r: r, rank: w.run.Ranks[r], win: win, lines: map[int64]*line{}, calls: map[int64]int64{}}
 	d.gather()
 	d.latency = d.launchLatency()
+	d.linkEvents()
 	d.linkCommunication()
 	d.inferDependencies()
 	d.linkHost()
@@ -78,6 +81,7 @@ func (d *deviceRank) gather() {
 		if ev.Category[i] == trace.Runtime && ev.Correlation[i] != trace.NoID {
 			if _, dup := launches[ev.Correlation[i]]; !dup {
 				launches[ev.Correlation[i]] = i
+				d.calls[ev.Correlation[i]] = ev.TS[i]
 			}
 		}
 	}
@@ -184,11 +188,20 @@ func (d *deviceRank) linkCommunication() {
 
 // infer makes an item wait for one on another stream.
 func (d *deviceRank) infer(it, on *item) {
-	if on.stream != it.stream && !slices.Contains(it.deps, on) {
-		it.deps = append(it.deps, on)
-		on.referenced = true
+	if d.depend(it, on) {
 		d.w.pb.Dependencies.Inferred++
 	}
+}
+
+// depend makes an item wait for one on another stream, and says whether it did not
+// yet.
+func (d *deviceRank) depend(it, on *item) bool {
+	if on.stream == it.stream || slices.Contains(it.deps, on) {
+		return false
+	}
+	it.deps = append(it.deps, on)
+	on.referenced = true
+	return true
 }
 
 // linkHost lists the host's launches and the calls that blocked it.
@@ -208,6 +221,13 @@ func (d *deviceRank) linkHost() {
 			continue
 		}
 		p := devicePoint{at: ev.TS[i], end: ev.End(i)}
+		if on := d.hostWaits[ev.Correlation[i]]; on != nil {
+			on.referenced = true
+			p.deps = append(p.deps, on)
+			d.w.pb.Dependencies.Recorded++
+			d.points = append(d.points, p)
+			continue
+		}
 		for _, s := range slices.Sorted(maps.Keys(d.lines)) {
 			if ev.Stream[i] != trace.NoStream && ev.Stream[i] >= 0 && ev.Stream[i] != s {
 				continue

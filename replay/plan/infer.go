@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"mixdown/ingest/comm"
 	"mixdown/ingest/trace"
@@ -16,6 +17,46 @@ const rounding = 2_000
 // handOver is how soon, in ns, after the end of what it waited for on another
 // stream a kernel starts.
 const handOver = 5_000
+
+// linkEvents makes the dependencies that the device's profiler recorded: what a
+// stream is given after a call that waits for an event runs after what the other
+// stream had been given when the event was recorded. The times of some contradict
+// it: those calls belong to other work.
+func (d *deviceRank) linkEvents() {
+	d.hostWaits = map[int64]*item{}
+	for _, w := range d.rank.EventWaits {
+		asked, known := d.calls[w.Call]
+		recorded, known2 := d.calls[w.Record]
+		on := d.lines[w.On]
+		if !known || !known2 || on == nil {
+			continue
+		}
+		n := sort.Search(len(on.items), func(k int) bool { return on.items[k].issued() > recorded })
+		if n == 0 {
+			continue // launched before the step
+		}
+		before := on.items[n-1]
+		if w.Stream == trace.NoStream {
+			if before.end > asked {
+				d.hostWaits[w.Call] = before
+			}
+			continue
+		}
+		l := d.lines[w.Stream]
+		if l == nil || l == on {
+			continue
+		}
+		n = sort.Search(len(l.items), func(k int) bool { return l.items[k].issued() > asked })
+		switch {
+		case n == len(l.items):
+		case l.items[n].start+slack < before.end:
+			d.w.pb.Dependencies.Rejected++
+		default:
+			d.depend(l.items[n], before)
+			d.w.pb.Dependencies.Recorded++
+		}
+	}
+}
 
 // inferDependencies finds waits between streams that the trace does not record.
 // Without them what ran after communication would run on while it is late.

@@ -41,6 +41,12 @@ var generated = map[string]synthetic.Options{
 	"device, before arguments": {Ranks: 4, Kernels: 40, Generation: synthetic.NoCommArgs, Collectives: []synthetic.Collective{
 		{Op: comm.AllReduce, Elements: 1 << 20}, {Op: comm.AllReduce, Elements: 1 << 16}, {Op: comm.AllReduce, Elements: 1 << 18},
 	}},
+	// Nothing but the recorded events tells that the second waits for the first: an
+	// asynchronous operation of the same kind does not.
+	"device, recorded events": {Ranks: 4, Kernels: 60, KernelNs: 3_000, LaunchNs: 20_000, Events: true, Collectives: []synthetic.Collective{
+		{Op: comm.AllReduce, Elements: 1 << 10}, {Op: comm.AllReduce, Elements: 1 << 20, Async: true}, {Op: comm.AllReduce, Scope: synthetic.Tensor, Elements: 1 << 10},
+		{Op: comm.AllReduce, Elements: 1 << 10},
+	}},
 	"device, pipeline": {Ranks: 4, Kernels: 40, Collectives: []synthetic.Collective{
 		{Op: comm.Send, Scope: synthetic.Forward, Elements: 1 << 16}, {Op: comm.Send, Scope: synthetic.Backward, Elements: 1 << 16}, {Op: comm.AllReduce, Elements: 1 << 20},
 	}},
