@@ -44,8 +44,8 @@ type orderChange interface{ order(*Order) error }
 // Known lists all what-ifs, in the order in which help shows them.
 func Known() []Kind {
 	return []Kind{
-		free, bandwidth, latency, slow, heal, overlapped, buckets, compressed, worldSize,
-		repartition, slices_, recompute, offload, local, lost, fill,
+		free, bandwidth, latency, link, slow, heal, overlapped, buckets, compressed, worldSize,
+		repartition, slices_, reshard, recompute, offload, local, lost, fill,
 	}
 }
 

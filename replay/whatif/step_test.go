@@ -81,6 +81,7 @@ func TestStep(t *testing.T) {
 		{"no less than nothing", twoRanks(), "latency=-1ms", 250},
 		{"both: 40/2 + 10", twoRanks(), "bandwidth=x2,latency=+10ns", 280},
 		{"in their order: (40 + 10)/2", twoRanks(), "latency=+10ns,bandwidth=x2", 275},
+		{"a slow link paces the collective", twoRanks(), "link=0-1:0.5x", 330},
 		{"rank 0 has 300, then 150", twoRanks(), "slow=0:3", 490},
 		{"rank 1 is brought down to 100", twoRanks(), "straggler=heal", 190},
 		{"40/2 on the wire, 4000 bytes at 8 a ns in and out", twoRanks(), "compress=2x:8GB/s", 200 + 20 + 500 + 500 + 50},
@@ -100,6 +101,8 @@ func TestStep(t *testing.T) {
 		{twoRanks(), "free=*@group:tp"},
 		{twoRanks(), "bandwidth=inter:x2"}, // nobody said how many machines
 		{together, "bandwidth=inter:x2"},
+		{twoRanks(), "link=0-1:x2"}, // others may be as slow as it was
+		{twoRanks(), "link=0-7:0.5x"},
 		{twoRanks(), "slow=2:2"},
 		{twoRanks(), "overlap=none"}, // it waits already
 		{twoRanks(), "buckets=1GiB"},
@@ -233,7 +236,7 @@ func TestParse(t *testing.T) {
 	for _, text := range []string{
 		"", "nothing", "free", "free=", "free=alltoall", "free=all_reduce@>=big", "bandwidth=2", "bandwidth=x0", "bandwidth=xNaN", "bandwidth=x-1", "bandwidth=xInf",
 		"latency=5", "latency=", "slow=1", "slow=a:2", "slow=1:0", "straggler", "straggler=help", "overlap=some", "buckets=0", "buckets=-1", "compress=4x",
-		"compress=4x:fast", "compress=4:1GB/s", "slices=0", "slices=2:2", "recompute=2", "recompute=1:0", "offload=25", "offload=25GB/s:x", "local-learning=-1",
+		"compress=4x:fast", "compress=4:1GB/s", "slices=0", "link=1:x2", "link=1-1:x2", "link=1-2:2", "link=1-a:x2", "reshard=0", "reshard=2:0", "slices=2:2", "recompute=2", "recompute=1:0", "offload=25", "offload=25GB/s:x", "local-learning=-1",
 		"world-size=x", "world-size=0", "lost=x", "lost=1:1", "fill=0ms", "fill=1ms:1GiB:2GiB:3", "repartition=2", "free=*,repartition,straggler=heal", "free=*,,slow=1:2",
 	} {
 		if _, err := Parse(text); !errors.Is(err, ErrSyntax) {
