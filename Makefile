@@ -52,6 +52,7 @@ bench: build
 	$(GO) run ./bench/job -mixdown $(BIN)/mixdown
 	$(GO) run ./bench/planning
 	$(GO) run ./bench/cost -bin $(BIN)
+	$(GO) run ./bench/cluster -mixdown $(BIN)/mixdown
 	$(GO) run ./bench/symmetry
 	$(GO) run ./bench/winners -mixdown $(BIN)/mixdown
 	$(GO) run ./bench/graph

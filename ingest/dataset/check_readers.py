@@ -3,11 +3,12 @@
 usage: check_readers.py MIXDOWN DATASET
 
 Compares every table's rows and types in both readers, and what the tables say
-with what "MIXDOWN analyze DATASET --format json" says. Needs pyarrow and duckdb
-of PyPI; exits with 1 and one line for each difference.
+with what "MIXDOWN analyze DATASET --format json" says. Needs pyarrow, duckdb
+and sqlglot of PyPI; exits with 1 and one line for each difference.
 """
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import sys
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
+import sqlglot
 
 I, T, B, L = pa.int64(), pa.string(), pa.bool_(), pa.list_(pa.int64())
 # Column types, and whether null is allowed (?), as "mixdown help datasets" has them.
@@ -81,6 +83,31 @@ def check_table(folder, table, markers):
     return read
 
 
+def check_views(folder, tables):
+    """The definitions for query engines: DuckDB runs its own, a parser that knows
+    all four dialects reads the others."""
+    views = os.path.join(folder, "_views")
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it does not look into CALL
+    with open(os.path.join(views, "duckdb.sql")) as f:
+        duckdb.execute(f.read())
+    for table in TABLES:
+        expect(f"view {table}", sql(f'SELECT count(*), count(DISTINCT rank) FROM "{table}"')[0],
+               (tables[table].num_rows, len(set(tables[table].column("rank").to_pylist()))))
+    expect("type of rank", sql("SELECT typeof(rank) FROM events LIMIT 1"), [("BIGINT",)])
+    for dialect in ("spark", "trino", "athena"):
+        with open(os.path.join(views, dialect + ".sql")) as f:
+            statements = [s for s in sqlglot.parse(f.read(), dialect=dialect) if s]
+        made = [s for s in statements if isinstance(s, sqlglot.exp.Create)]
+        expect(f"{dialect}: tables", [s.find(sqlglot.exp.Table).name for s in made], list(TABLES))
+        if dialect == "spark":
+            continue
+        for s in made:
+            table = s.find(sqlglot.exp.Table).name
+            columns = [c.name for c in s.find(sqlglot.exp.Schema).expressions]
+            want = [c.split(":")[0] for c in TABLES[table].split() if ":U" not in c]
+            expect(f"{dialect}: {table}", columns, want + (["rank"] if dialect == "trino" else []))
+
+
 def main(mixdown, folder):
     with open(os.path.join(folder, "_mixdown.json")) as f:
         about = json.load(f)
@@ -117,6 +144,8 @@ def main(mixdown, folder):
         f"SELECT count(*) FROM {source(folder, 'operations')} o ANTI JOIN {source(folder, 'events')} e USING (rank, event) WHERE o.event IS NOT NULL")[0][0], 0)
     steps = dict(sql(f"SELECT name, max(dur) FROM {source(folder, 'steps')} GROUP BY name"))
     expect("steps", steps, {s["name"]: s["dur_ns"] for s in run["run"]["steps"]})
+
+    check_views(folder, tables)
 
     for f in failures:
         print(f, file=sys.stderr)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"sync"
 
@@ -107,21 +106,6 @@ func readJSON(at Place, path string, v any) error {
 		return err
 	}
 	return json.Unmarshal(data, v)
-}
-
-// writeJSON writes v to a file elsewhere, then puts it into place.
-func writeJSON(at Place, path, temporary string, v any) error {
-	data, err := json.MarshalIndent(v, "", " ")
-	if err == nil {
-		err = os.WriteFile(temporary, append(data, '\n'), 0o644)
-	}
-	if err == nil {
-		err = at.put(path, temporary)
-	}
-	if err != nil {
-		return fmt.Errorf("write dataset: %w", err)
-	}
-	return nil
 }
 
 // readMetadata reads what a dataset is.

@@ -109,7 +109,7 @@ func (f Folder) empty() (bool, error) {
 	for _, n := range names {
 		// Another task may have begun, or been stopped, before it said what
 		// this is.
-		if n != incompleteFolder && n != markerFolder && n != taskFolder {
+		if n != incompleteFolder && n != markerFolder && n != taskFolder && n != viewFolder {
 			return false, err
 		}
 	}
@@ -169,7 +169,7 @@ func (b bucket) empty() (bool, error) {
 	empty := true
 	err := b.client.List(b.prefix+"/", func(o remote.Object) bool {
 		below := strings.TrimPrefix(o.Name, b.prefix+"/")
-		empty = strings.HasPrefix(below, markerFolder+"/") || strings.HasPrefix(below, taskFolder+"/")
+		empty = strings.HasPrefix(below, markerFolder+"/") || strings.HasPrefix(below, taskFolder+"/") || strings.HasPrefix(below, viewFolder+"/")
 		return empty
 	})
 	return empty, err

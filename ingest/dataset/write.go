@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -227,7 +228,7 @@ func (w *Writer) publish(m marker, temporary string) (Entry, error) {
 			return Entry{}, fmt.Errorf("write dataset: %w", err)
 		}
 	}
-	if err := writeJSON(w.at, markerPath(m.Rank), filepath.Join(temporary, "marker"), m); err != nil {
+	if err := w.putJSON(markerPath(m.Rank), m); err != nil {
 		return Entry{}, err
 	}
 	w.mu.Lock()
@@ -293,6 +294,15 @@ func (w *Writer) removeFiles(rank int) error {
 func (w *Writer) Finish(diags []diagnostic.Diagnostic) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	world := w.world
+	for rank := range w.whole {
+		world = max(world, rank+1)
+	}
+	for _, d := range Dialects() {
+		if err := w.putFile(path.Join(viewFolder, string(d)+".sql"), []byte(Views(d, w.at, world))); err != nil {
+			return err
+		}
+	}
 	if err := w.describe(true, diags); err != nil {
 		return err
 	}
@@ -321,16 +331,28 @@ func (w *Writer) describe(complete bool, diags []diagnostic.Diagnostic) error {
 
 // putJSON writes a small file.
 func (w *Writer) putJSON(path string, v any) error {
-	f, err := os.CreateTemp(w.tmp, "json-")
+	data, err := json.MarshalIndent(v, "", " ")
 	if err != nil {
 		return fmt.Errorf("write dataset: %w", err)
 	}
-	f.Close()
-	defer os.Remove(f.Name())
-	if err := os.Chmod(f.Name(), 0o644); err != nil {
+	return w.putFile(path, append(data, '\n'))
+}
+
+// putFile writes a small file at once.
+func (w *Writer) putFile(path string, data []byte) error {
+	dir, err := os.MkdirTemp(w.tmp, "file-")
+	if err != nil {
 		return fmt.Errorf("write dataset: %w", err)
 	}
-	return writeJSON(w.at, path, f.Name(), v)
+	defer os.RemoveAll(dir)
+	name := filepath.Join(dir, "file")
+	if err = os.WriteFile(name, data, 0o644); err == nil {
+		err = w.at.put(path, name)
+	}
+	if err != nil {
+		return fmt.Errorf("write dataset: %w", err)
+	}
+	return nil
 }
 
 // tablesOf are all tables of a rank, to write or to read.

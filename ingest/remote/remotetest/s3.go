@@ -2,6 +2,8 @@ package remotetest
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -58,58 +60,75 @@ func build() (string, error) {
 	return program, os.Rename(temporary, program)
 }
 
-// StartS3 starts a server without buckets.
+// StartS3 starts a server without buckets, or skips the test.
 func StartS3(t testing.TB) *S3 {
 	t.Helper()
+	s, stop, err := Start(t.TempDir())
+	if errors.Is(err, ErrNotBuilt) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return s
+}
+
+// ErrNotBuilt: the server's module could not be fetched or built.
+var ErrNotBuilt = errors.New("no S3 server")
+
+// Start starts a server with all it writes in dir, which runs until stop.
+func Start(dir string) (s *S3, stop func(), err error) {
 	program, err := built()
 	if err != nil {
-		t.Skipf("no S3 server: %v", err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrNotBuilt, err)
 	}
-	dir := t.TempDir()
-	s := &S3{
+	s = &S3{
 		Root: Account{"rootaccess", "planted-root-secret"}, program: program,
 		files: filepath.Join(dir, "files"),
 	}
 	for _, d := range []string{"files", "users", "sidecar"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
-			t.Fatal(err)
+			return nil, nil, err
 		}
 	}
-	address := freeAddress(t)
+	address, err := freeAddress()
+	if err != nil {
+		return nil, nil, err
+	}
 	s.Address = "http://" + address
 	var log bytes.Buffer
 	cmd := exec.Command(program, "--access", s.Root.Access, "--secret", s.Root.Secret, "--port", address, "--quiet", "--keep-alive",
 		"--iam-dir", filepath.Join(dir, "users"), "posix", "--sidecar", filepath.Join(dir, "sidecar"), s.files)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	stop = func() { _ = cmd.Process.Kill(); <-ended }
 	for range 300 {
 		if resp, err := http.Get(s.Address + "/"); err == nil {
 			resp.Body.Close()
-			return s
+			return s, stop, nil
 		}
 		select {
 		case <-ended:
-			t.Fatalf("the S3 server ended: %s", log.String())
+			return nil, nil, fmt.Errorf("the S3 server ended: %s", log.String())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	t.Fatal("the S3 server did not start to listen")
-	return nil
+	stop()
+	return nil, nil, errors.New("the S3 server did not start to listen")
 }
 
 // freeAddress is one that nothing listens at.
-func freeAddress(t testing.TB) string {
+func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return l.Addr().String(), l.Close()
 }
 
 // Environment is what programs find the server and the account by; the address is
@@ -145,23 +164,33 @@ func (s *S3) AddUser(t testing.TB, a Account) {
 // AddBucket adds a bucket of the root account.
 func (s *S3) AddBucket(t testing.TB, name string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(s.files, name), 0o755); err != nil {
+	if err := os.MkdirAll(s.folder(name), 0o755); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// folder is where the server has a bucket.
+func (s *S3) folder(bucket string) string { return filepath.Join(s.files, bucket) }
+
 // Put writes an object; the bucket is made when it is missing.
 func (s *S3) Put(t testing.TB, bucket, key string, data []byte) {
 	t.Helper()
-	s.AddBucket(t, bucket)
+	if err := s.Upload(t.Context(), bucket, key, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Upload is Put outside of tests.
+func (s *S3) Upload(ctx context.Context, bucket, key string, data []byte) error {
+	if err := os.MkdirAll(s.folder(bucket), 0o755); err != nil {
+		return err
+	}
 	client := s3.New(s3.Options{
 		BaseEndpoint: &s.Address, Region: "us-east-1", UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(s.Root.Access, s.Root.Secret, ""),
 	})
-	_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(data)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(data)})
+	return err
 }
 
 func (s *S3) admin(t testing.TB, args ...string) {
