@@ -36,14 +36,17 @@ demo: build
 	$(BIN)/mixdown replay 'testdata/dp_moe_4rank/rank*.gz' --iters 10 --mix '*=openmpi' --mix 'all_to_all=openmpi,all_to_allv=openmpi,*=gloo'
 	$(BIN)/mixdown replay 'testdata/pipeline_1f1b_4rank/rank*.gz' --iters 10 --schedule breadth-first:loops=2
 
-# The notebooks of examples/ and other people's readers of what we write run after
-# the tests, where Python and PyPI are there.
+# The notebooks of examples/ and other people's readers of what we write, those of CI
+# among them, run after the tests, where Python and PyPI are there; and a few reports
+# are looked at in a browser, where Chromium and npm are.
 test: build
 	@if [ -n "$(MIXDOWN_CORPUS)" ]; then echo "corpus: $(MIXDOWN_CORPUS)"; \
 	else echo "corpus: none (MIXDOWN_CORPUS is not set): the tests that need it are skipped"; fi
 	$(GO) vet ./...
 	$(GO) test -timeout 30m ./...
 	examples/run.sh
+	examples/ci/check.sh
+	scripts/check_html.sh --short
 
 # Ratios against peers in the same run; it says which peer is missing.
 bench: build
@@ -86,7 +89,7 @@ sanitize: deps
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
-	sh -n scripts/*.sh scripts/cluster/*.sh examples/run.sh bench/hta/run.sh testdata/generate/*.sh
+	sh -n scripts/*.sh scripts/cluster/*.sh examples/run.sh examples/ci/check.sh bench/hta/run.sh testdata/generate/*.sh
 
 # Needs protoc, and protoc-gen-go of the version in go.mod.
 generate:

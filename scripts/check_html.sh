@@ -3,7 +3,11 @@
 # page, hover and zoom, accessibility, phone, paper. Needs bin/mixdown. Without
 # Chromium or npm it says so and skips; --install gets Debian's Chromium first.
 #
-#   scripts/check_html.sh [--install] [WORK [REPORT...]]
+# Three of them are held against pictures of how they looked before; --update takes
+# over how they look now. --short looks at a few that stand for the others, as make
+# test does.
+#
+#   scripts/check_html.sh [--install] [--short|--update] [WORK [REPORT...]]
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 assets=$here/analyze/html/assets
@@ -12,6 +16,19 @@ if [ "${1:-}" = --install ]; then
 	command -v chromium >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null ||
 		echo "check_html: Chromium could not be installed"
 fi
+short=
+case ${1:-} in
+--short)
+	short="dp_moe_4rank diff_steps tune_table hostile diff_hostile"
+	shift
+	;;
+--update)
+	short="dp_moe_4rank diff_steps tune_table"
+	UPDATE=1
+	export UPDATE
+	shift
+	;;
+esac
 if ! command -v "${CHROMIUM:-chromium}" >/dev/null 2>&1; then
 	echo "check_html: skipped: no Chromium here (apt-get install -y chromium, or $0 --install)"
 	exit 0
@@ -31,4 +48,5 @@ fi
 work=${1:-$here/build/html}
 [ $# -gt 0 ] && shift
 mkdir -p "$work"
-exec node "$assets/check/check.js" "${MIXDOWN:-$here/bin/mixdown}" "$here/testdata" "$work" "$@"
+# shellcheck disable=SC2086 # a list of names
+exec node "$assets/check/check.js" "${MIXDOWN:-$here/bin/mixdown}" "$here/testdata" "$work" $short "$@"

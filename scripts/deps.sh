@@ -29,6 +29,12 @@ fi
 optional=""
 python3 -c 'import ensurepip' >/dev/null 2>&1 || optional=" python3-venv"
 
+# For scripts/check_html.sh, which does without it: a browser (80 MB) and npm. They
+# come along with the rest, not by themselves.
+browser=""
+command -v chromium >/dev/null 2>&1 || browser="$browser chromium fonts-dejavu-core"
+command -v npm >/dev/null 2>&1 || browser="$browser nodejs npm"
+
 if [ -n "$missing" ]; then
 	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
 		missing="$missing$optional"
@@ -37,6 +43,9 @@ if [ -n "$missing" ]; then
 		apt-get update -qq || true # an unreachable extra source must not stop us
 		# shellcheck disable=SC2086 # a list of package names
 		apt-get install -y -qq --no-install-recommends $missing >/dev/null
+		# shellcheck disable=SC2086
+		[ -z "$browser" ] || apt-get install -y -qq --no-install-recommends $browser >/dev/null 2>&1 ||
+			echo "not installed:$browser: reports are not looked at in a browser"
 	else
 		echo "missing:$missing" >&2
 		echo "install them, on Debian or Ubuntu: sudo apt-get install$missing" >&2
