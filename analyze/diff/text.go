@@ -3,6 +3,7 @@ package diff
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -13,39 +14,37 @@ import (
 type TextOptions struct {
 	// Rows of the table of operations; 0 means DefaultRows, negative all.
 	Rows int
+	Look report.Look
 }
 
 // DefaultRows is how many operations the text shows.
 const DefaultRows = 25
 
-// columns is how wide the text may be.
-const columns = 100
-
 // WriteText writes the comparison for people, the answer first.
 func (d *Diff) WriteText(w io.Writer, opts TextOptions) error {
 	var b strings.Builder
-	wrap(&b, d.Answer, "")
+	wrap(&b, d.Answer, "", opts.Look.Width())
 	b.WriteString("\n")
-	d.Before.write(&b, "before:")
-	d.After.write(&b, "after:")
+	d.Before.write(&b, "before:", opts.Look.Width())
+	d.After.write(&b, "after:", opts.Look.Width())
 	for _, n := range d.Notes {
-		wrap(&b, "note: "+report.Printable(n.Text), "  ")
+		wrap(&b, "note: "+report.Printable(n.Text), "  ", opts.Look.Width())
 	}
-	d.writeTime(&b)
+	d.writeTime(&b, opts.Look)
 	d.writeOperations(&b, opts)
 	d.writeDiagnostics(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (s *Side) write(b *strings.Builder, which string) {
+func (s *Side) write(b *strings.Builder, which string, columns int) {
 	text := fmt.Sprintf("%s %s, %d of %d ranks, ", which, clip(report.Printable(s.Name), 50), s.RanksRead, s.WorldSize)
 	if s.Steps > 0 {
 		text += counting(s.Steps, "step") + ", "
 	} else {
 		text += "no steps, "
 	}
-	wrap(b, text+counting(s.Operations, "operation"), "        ")
+	wrap(b, text+counting(s.Operations, "operation"), "        ", columns)
 }
 
 // line is a row of a table: cells of fixed width, the first to the left.
@@ -65,7 +64,7 @@ func line(b *strings.Builder, widths []int, cells ...string) {
 	b.WriteString(strings.TrimRight(text.String(), " ") + "\n")
 }
 
-func (d *Diff) writeTime(b *strings.Builder) {
+func (d *Diff) writeTime(b *strings.Builder, look report.Look) {
 	head := "\nTime of a step, mean over ranks (median over steps)\n"
 	if d.Before.Steps == 0 || d.After.Steps == 0 {
 		head = "\nTime, mean over ranks (where a run has no steps: of its whole trace)\n"
@@ -73,6 +72,23 @@ func (d *Diff) writeTime(b *strings.Builder) {
 	b.WriteString(head)
 	widths := []int{22, 10, 10, 10, 9, 6}
 	line(b, widths, "", "before", "after", "change", "", "p")
+	// Bars are of the changes per rank, against the largest.
+	largest, room := 0.0, min(look.Width()-79, 40)
+	for _, m := range []*Metric{&d.Time.Step, &d.Time.Compute, &d.Time.Comm, &d.Time.Exposed, &d.Time.Hidden, &d.Time.Memory, &d.Time.Idle} {
+		if m.PerRankChange != nil {
+			largest = max(largest, math.Abs(*m.PerRankChange))
+		}
+	}
+	bar := func(m *Metric) string {
+		if m.PerRankChange == nil || *m.PerRankChange == 0 {
+			return ""
+		}
+		sign := "+"
+		if *m.PerRankChange < 0 {
+			sign = "-"
+		}
+		return sign + look.Bar(math.Abs(*m.PerRankChange)/largest, room-1)
+	}
 	step := &d.Time.Step
 	line(b, widths, "step, slowest rank", sum(step.Before), sum(step.After), deltaOf(step), share(step.Relative, floatOf(step.Change)), pOf(step))
 	average := *step
@@ -89,7 +105,7 @@ func (d *Diff) writeTime(b *strings.Builder) {
 			q := *r.m.PerRankChange / *r.m.PerRankBefore
 			relative = &q
 		}
-		line(b, widths, r.name, mean(r.m.PerRankBefore), mean(r.m.PerRankAfter), delta(r.m.PerRankChange), share(relative, r.m.PerRankChange), pOf(r.m))
+		line(b, widths, r.name, mean(r.m.PerRankBefore), mean(r.m.PerRankAfter), delta(r.m.PerRankChange), share(relative, r.m.PerRankChange), fmt.Sprintf("%6s  %s", pOf(r.m), bar(r.m)))
 	}
 }
 
@@ -261,7 +277,7 @@ func clip(s string, n int) string {
 }
 
 // wrap writes a paragraph in lines that fit, those after the first indented.
-func wrap(b *strings.Builder, text, indent string) {
+func wrap(b *strings.Builder, text, indent string, columns int) {
 	width := 0
 	for i, word := range strings.Fields(text) {
 		n := utf8.RuneCountInString(word)

@@ -21,6 +21,7 @@ const (
 	Names                     // shortened as far as needed
 	Spare                     // left out when shortening names does not suffice
 	Detail                    // on wide pages only
+	Picture                   // of figures that are there too: the first to be left out
 )
 
 // gap is the space before every column.
@@ -51,7 +52,7 @@ func (p *Page) Grid(g *Grid) {
 	}
 	widths := g.widths(shown)
 	if !p.wide {
-		shown, whole = g.fit(shown, widths)
+		shown, whole = g.fit(shown, widths, p.columns())
 	}
 	g.shortenNames(shown, widths)
 	heads := make([]string, len(g.columns))
@@ -59,10 +60,15 @@ func (p *Page) Grid(g *Grid) {
 		heads[c] = shorten(column.Head, widths[c])
 	}
 	for _, cells := range append([][]string{heads}, g.rows...) {
+		var line strings.Builder
 		for _, c := range shown {
-			fmt.Fprintf(&p.b, "%s%*s", strings.Repeat(" ", gap), widths[c], cells[c])
+			fmt.Fprintf(&line, "%s%*s", strings.Repeat(" ", gap), widths[c], cells[c])
 		}
-		p.b.WriteString("\n")
+		text := line.String()
+		if n := len(shown); n > 0 && g.columns[shown[n-1]].Kind == Picture {
+			text = strings.TrimRight(text, " ")
+		}
+		p.b.WriteString(text + "\n")
 	}
 	if !whole {
 		p.Linef("shortened to fit (--wide shows all)")
@@ -83,23 +89,29 @@ func (g *Grid) widths(shown []int) []int {
 
 // fit narrows columns to the page. The widest names are shortened first, so that a
 // long name costs the short ones beside it nothing.
-func (g *Grid) fit(shown, widths []int) (left []int, whole bool) {
+func (g *Grid) fit(shown, widths []int, page int) (left []int, whole bool) {
 	whole = true
 	for {
-		excess := -PageWidth
-		widest, spare := -1, -1
+		excess := -page
+		widest, spare, picture := -1, -1, -1
 		for i, c := range shown {
 			excess += gap + widths[c]
 			if g.columns[c].Kind == Names && widths[c] > narrowest && (widest < 0 || widths[c] > widths[widest]) {
 				widest = c
 			}
-			if g.columns[c].Kind == Spare {
+			switch g.columns[c].Kind {
+			case Spare:
 				spare = i
+			case Picture:
+				picture = i
 			}
 		}
 		switch {
 		case excess <= 0:
 			return shown, whole
+		case picture >= 0:
+			shown = slices.Delete(slices.Clone(shown), picture, picture+1)
+			continue // nothing is lost
 		case widest >= 0:
 			widths[widest]--
 		case spare >= 0:

@@ -7,20 +7,28 @@ import (
 	"unicode/utf8"
 )
 
-// PageWidth is how many columns a page of text has, in runes. It is a terminal
+// PageWidth is how many columns a page of text has, in runes, where no terminal says
+// otherwise. It is a terminal
 // beside an editor, and what a mail or an issue shows without breaking lines.
 const PageWidth = 100
 
 // Page is text for a terminal. Lines are wrapped and names in tables shortened to
-// PageWidth, unless the page is wide.
+// its columns, unless the page is wide.
 type Page struct {
 	b    strings.Builder
 	wide bool
+	look Look
 }
 
 // NewPage is an empty page. A wide one has lines of any length, whole names and
 // all columns of its tables.
-func NewPage(wide bool) *Page { return &Page{wide: wide} }
+func NewPage(wide bool) *Page { return NewPageFor(wide, Look{}) }
+
+// NewPageFor is a page that looks so.
+func NewPageFor(wide bool, look Look) *Page { return &Page{wide: wide, look: look} }
+
+// columns is how many the page has.
+func (p *Page) columns() int { return p.look.columns() }
 
 // String is the page so far.
 func (p *Page) String() string { return p.b.String() }
@@ -93,14 +101,14 @@ func (p *Page) fill(indent int, words []string, paths bool) {
 	column := 0
 	for i, word := range words {
 		n := utf8.RuneCountInString(word)
-		if room := PageWidth - indent - 2; n > room && !p.wide && !(paths && strings.Contains(word, "/")) {
+		if room := p.columns() - indent - 2; n > room && !p.wide && !(paths && strings.Contains(word, "/")) {
 			word, n = shorten(word, room), room
 		}
 		switch {
 		case i == 0:
 			p.b.WriteString(strings.Repeat(" ", indent))
 			column = indent
-		case !p.wide && column+1+n > PageWidth:
+		case !p.wide && column+1+n > p.columns():
 			p.b.WriteString("\n" + strings.Repeat(" ", indent+2))
 			column = indent + 2
 		default:

@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// TextOptions of the text form. The zero value is a page that fits PageWidth.
+// TextOptions of the text form. The zero value is a page for a pipe.
 type TextOptions struct {
 	// Rows of every table; 0 means DefaultRows, negative all.
 	Rows int
 	// Wide shows all columns and whole names, in lines of any length.
 	Wide bool
+	Look Look
 }
 
 // DefaultRows is how many rows of every table text shows.
@@ -36,8 +37,9 @@ const shownSteps = 8
 
 // WriteText writes the analysis for people.
 func (a *Analysis) WriteText(w io.Writer, opts TextOptions) error {
-	p := NewPage(opts.Wide)
+	p := NewPageFor(opts.Wide, opts.Look)
 	a.writeHeader(p)
+	a.writeParts(p)
 	if a.CriticalPath != nil {
 		a.CriticalPath.writeText(p)
 	}
@@ -77,6 +79,60 @@ func (a *Analysis) writeHeader(p *Page) {
 		steps = append(steps, fmt.Sprintf("%s %s", Printable(s.Name), Duration(s.Dur)))
 	}
 	p.List("steps:", steps)
+}
+
+// writeParts draws where the time of all ranks went.
+func (a *Analysis) writeParts(p *Page) {
+	var sum Time
+	for _, r := range a.Ranks {
+		sum.Span += r.Time.Span
+		sum.Compute += r.Time.Compute
+		sum.Exposed += r.Time.Exposed
+		sum.Idle += r.Time.Idle
+	}
+	if sum.Span <= 0 {
+		return
+	}
+	p.Headingf("Where the ranks' time goes, %s in all", Duration(sum.Span))
+	part := func(name string, ns int64) barRow {
+		return barRow{name, Duration(ns), float64(ns) / float64(sum.Span)}
+	}
+	rows := []barRow{part("computation", sum.Compute), part("exposed communication", sum.Exposed)}
+	if alone := sum.Span - sum.Compute - sum.Exposed - sum.Idle; alone > 0 {
+		rows = append(rows, part("copies", alone))
+	}
+	p.bars(append(rows, part("idle", sum.Idle)))
+	a.writeExposed(p)
+}
+
+// shownGroups is how many kinds of communication have a bar.
+const shownGroups = 6
+
+// writeExposed draws which groups and operations are exposed, the most first.
+func (a *Analysis) writeExposed(p *Page) {
+	type kind struct{ group, op string }
+	sums, total := map[kind]int64{}, int64(0)
+	for i := range a.Communication {
+		c := &a.Communication[i]
+		sums[kind{c.Group, string(c.Op)}] += c.Exposed
+		total += c.Exposed
+	}
+	if len(sums) < 2 || total <= 0 {
+		return // one is in the table
+	}
+	list := make([]kind, 0, len(sums))
+	for k := range sums {
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(x, y kind) int {
+		return cmp.Or(cmp.Compare(sums[y], sums[x]), cmp.Compare(x.group, y.group), cmp.Compare(x.op, y.op))
+	})
+	var rows []barRow
+	for _, k := range list[:min(len(list), shownGroups)] {
+		rows = append(rows, barRow{Printable(k.op) + " in " + Printable(k.group), Duration(sums[k]), float64(sums[k]) / float64(total)})
+	}
+	p.Headingf("Exposed communication by group and operation (each kind by itself)")
+	p.bars(rows)
 }
 
 // writeRanks shows, where there are too many, those with the most exposed

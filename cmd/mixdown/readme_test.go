@@ -72,8 +72,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// shape is the output as lines, runs of blanks as one; measured figures and
-// versions as #.
+// shape is the output as lines, runs of blanks as one; measured figures, pictures of
+// them and versions as #.
 func shape(text string, measured bool) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -82,6 +82,7 @@ func shape(text string, measured bool) []string {
 			if name, _, ok := strings.Cut(line, ": "); ok && (name == "gloo" || name == "openmpi") {
 				line = name + ": #"
 			}
+			line = regexp.MustCompile(` *[│─●].*`).ReplaceAllString(line, " #")
 			line = regexp.MustCompile(`[0-9.]+ (ms|us|s)\b`).ReplaceAllString(line, "# time")
 			line = regexp.MustCompile(`[0-9]+\.[0-9]+`).ReplaceAllString(line, "#")
 		}

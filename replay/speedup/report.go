@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"mixdown/analyze/report"
 )
@@ -183,8 +184,34 @@ func (r *Report) Verified() bool {
 	return ok
 }
 
+// drawSpeedups draws each speedup with its interval on one axis; | is no change.
+func (r *Report) drawSpeedups(b *strings.Builder, look report.Look) {
+	if len(r.Variants) == 0 {
+		return
+	}
+	low, high, name := 1.0, 1.0, 0
+	for _, v := range r.Variants {
+		low, high = min(low, v.CI95[0]), max(high, v.CI95[1])
+		name = max(name, utf8.RuneCountInString(v.Name))
+	}
+	margin := max(0.05*(high-low), 0.01)
+	low, high = max(low-margin, 0), high+margin
+	name = min(name, look.Width()/3)
+	columns := min(look.Width()-name-4, 60)
+	left, right := fmt.Sprintf("%.2f", low), fmt.Sprintf("%.2f", high)
+	fmt.Fprintf(b, "\n%-*s  %s%*s\n", name, "speedup", left, columns-len(left), right)
+	for _, v := range r.Variants {
+		text := []rune(report.Printable(v.Name))
+		if len(text) > name {
+			text = append(text[:name-1:name-1], '~')
+		}
+		line := fmt.Sprintf("%-*s  %s", name, string(text), look.Interval(v.CI95[0], v.Speedup, v.CI95[1], 1, low, high, columns))
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
 // WriteText writes the report for people.
-func (r *Report) WriteText(w io.Writer) error {
+func (r *Report) WriteText(w io.Writer, look report.Look) error {
 	var b strings.Builder
 	step := r.Step
 	if step == "" {
@@ -238,6 +265,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			simulated(number("%.3f", v.Predicted)), ordered(number("%.2fx", v.Memory)), len(v.Iterations), verified(v.Verified))
 	}
 	t.Flush()
+	r.drawSpeedups(&b, look)
 	if r.PredictionOff != nil {
 		fmt.Fprintf(&b, "\nPredicted speedups were %.1f %% off the measured ones in the mean.\n", 100**r.PredictionOff)
 	}

@@ -24,7 +24,9 @@ func OfDiff(d *diff.Diff) *Document {
 		Method: fmt.Sprintf("Values are means over ranks, changes are those of medians over steps; intervals (%.4g %%) are of Hodges-Lehmann shifts, p is that of Mann-Whitney tests, not corrected for the number of rows.", 100*diffConfidence),
 		value:  d,
 	}
-	doc.text = func(w io.Writer, opts Options) error { return d.WriteText(w, diff.TextOptions{Rows: opts.Rows}) }
+	doc.text = func(w io.Writer, opts Options) error {
+		return d.WriteText(w, diff.TextOptions{Rows: opts.Rows, Look: opts.Look})
+	}
 	for _, n := range d.Notes {
 		doc.Notes = append(doc.Notes, n.Text)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mixdown/analyze/gate"
+	"mixdown/analyze/report"
 )
 
 // What callers can ask for that doesn't exist.
@@ -38,6 +39,8 @@ type Options struct {
 	Wide bool
 	// Rows of the table of operations of a diff; 0 means diff.DefaultRows, negative all.
 	Rows int
+	// Look of text: columns and characters.
+	Look report.Look
 }
 
 // formats in the order of help; text has options, so it has no function here.

@@ -3,6 +3,7 @@ package output
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"mixdown/analyze/gate"
@@ -15,7 +16,7 @@ const shownChecks = 40
 // writeText writes the result of a gate for a terminal: the answer, a table of the checks,
 // then what stops the gate, each with its cause and the command that shows it.
 func writeText(w io.Writer, r *Document, opts Options) error {
-	p := report.NewPage(opts.Wide)
+	p := report.NewPageFor(opts.Wide, opts.Look)
 	p.Linef("%s", report.Printable(r.Answer))
 	if r.Before != nil {
 		p.Linef("baseline  %s", SideText(r.Before))
@@ -70,17 +71,52 @@ func writeChecks(p *report.Page, r *Document, opts Options) {
 		return
 	}
 	p.Headingf("Checks (changes are Hodges-Lehmann shifts; p is corrected for all tests, below %.3g is no chance)", 1-r.Confidence)
+	reach := reachOf(list)
+	axis := fmt.Sprintf("%-*s%*s", intervalColumns/2, fmt.Sprintf("-%.0f %%", 100*reach), intervalColumns-intervalColumns/2, fmt.Sprintf("+%.0f %%", 100*reach))
 	g := report.NewGrid(report.Column{Head: "outcome"}, report.Column{Head: "metric"}, report.Column{Head: "of", Kind: report.Names}, report.Column{Head: "limit"},
 		report.Column{Head: "baseline"}, report.Column{Head: "candidate"}, report.Column{Head: "change"}, report.Column{Head: "p"},
-		report.Column{Head: "steps", Kind: report.Detail}, report.Column{Head: "interval", Kind: report.Detail})
+		report.Column{Head: "steps", Kind: report.Detail}, report.Column{Head: "interval", Kind: report.Detail}, report.Column{Head: axis, Kind: report.Picture})
 	for _, c := range list {
 		before, after, change, interval := figures(c)
-		g.Row(string(c.Outcome), string(c.Metric), report.Printable(where(c)), strings.ReplaceAll(c.Limit, " and ", ", "), before, after, change, significance(c), steps(c), interval)
+		g.Row(string(c.Outcome), string(c.Metric), report.Printable(where(c)), strings.ReplaceAll(c.Limit, " and ", ", "), before, after, change, significance(c), steps(c), interval, drawn(c, reach, opts.Look))
 	}
 	p.Grid(g)
 	if left > 0 {
 		p.Linef("... and %d more checks (--wide shows all)", left)
 	}
+}
+
+// intervalColumns is how wide the picture of a change and its interval is.
+const intervalColumns = 21
+
+// reachOf is the largest change, relative to the value before, that the intervals of
+// checks reach, at most 1.
+func reachOf(list []*gate.Check) float64 {
+	reach := 0.05
+	for _, c := range list {
+		if low, high, _, ok := relative(c); ok {
+			reach = max(reach, math.Abs(low), math.Abs(high))
+		}
+	}
+	return min(reach, 1)
+}
+
+// relative is a change and its interval over the value before; false when it has none.
+func relative(c *gate.Check) (low, high, at float64, ok bool) {
+	if c.Baseline == nil || c.Baseline.Median == 0 || c.Change == nil || c.Low == nil || c.High == nil {
+		return 0, 0, 0, false
+	}
+	scale := math.Abs(c.Baseline.Median)
+	return *c.Low / scale, *c.High / scale, *c.Change / scale, true
+}
+
+// drawn is the change and its interval as a picture, padded to its width.
+func drawn(c *gate.Check, reach float64, look report.Look) string {
+	low, high, at, ok := relative(c)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%-*s", intervalColumns, look.Interval(low, at, high, 0, -reach, reach, intervalColumns))
 }
 
 // SideText is a run in words: where it is from, its ranks and its steps.

@@ -101,7 +101,7 @@ func Run(ctx context.Context, opts *Options) error {
 		enc.SetIndent("", " ")
 		err = enc.Encode(a)
 	} else {
-		err = a.WriteText(opts.Streams.Out, report.TextOptions{Rows: opts.Rows, Wide: opts.Wide})
+		err = a.WriteText(opts.Streams.Out, report.TextOptions{Rows: opts.Rows, Wide: opts.Wide, Look: opts.Streams.Look})
 	}
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)

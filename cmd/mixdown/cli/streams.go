@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/term"
+
+	"mixdown/analyze/report"
 )
 
 // Streams is where a command reads and writes: data on Out, everything else on Err.
@@ -18,6 +22,9 @@ type Streams struct {
 	ErrTerminal bool
 	// Quiet: no progress.
 	Quiet bool
+	// Look is that of text on Out: as wide as the terminal, and with the characters
+	// that it shows. Text for pipes always looks the same but for those.
+	Look report.Look
 }
 
 // System returns the streams of the process.
@@ -25,7 +32,37 @@ func System() *Streams {
 	return &Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Look:        lookOf(os.Getenv, terminalColumns()),
 	}
+}
+
+// terminalColumns is how wide the terminal on stdout is, 0 when it is none.
+func terminalColumns() int {
+	if !term.IsTerminal(int(os.Stdout.Fd())) {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
+// lookOf is the look of text on a terminal of so many columns, 0 for none. COLUMNS
+// overrides the width, in pipes too; a locale without UTF-8, or a terminal that knows
+// little, gets ASCII. Nothing is ever coloured, so that NO_COLOR asks for nothing.
+func lookOf(getenv func(string) string, columns int) report.Look {
+	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 {
+		columns = n
+	}
+	look := report.Look{Columns: columns, ASCII: getenv("TERM") == "dumb"}
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // the first that is set counts (POSIX)
+		if locale := strings.ToUpper(getenv(name)); locale != "" {
+			look.ASCII = look.ASCII || !strings.Contains(strings.ReplaceAll(locale, "-", ""), "UTF8")
+			break
+		}
+	}
+	return look
 }
 
 // Progress shows how far a long task is: a bar on a terminal, else a line now

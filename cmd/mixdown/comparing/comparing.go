@@ -69,7 +69,11 @@ func (o *Options) Check() error {
 func (o *Options) Write(streams *cli.Streams, d *output.Document, show func(io.Writer) error, from page.From, getenv func(string) string) error {
 	opts := output.Options{Wide: o.Wide, Rows: o.Rows}
 	if show == nil {
-		show = func(w io.Writer) error { return output.Write(w, output.Format(o.Format), d, opts) }
+		show = func(w io.Writer) error {
+			onScreen := opts
+			onScreen.Look = streams.Look
+			return output.Write(w, output.Format(o.Format), d, onScreen)
+		}
 	}
 	if err := show(streams.Out); err != nil {
 		return err

@@ -132,7 +132,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 		enc.SetIndent("", " ")
 		err = enc.Encode(e.report)
 	} else {
-		err = e.report.WriteText(opts.Streams.Out)
+		err = e.report.WriteText(opts.Streams.Out, opts.Streams.Look)
 	}
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
