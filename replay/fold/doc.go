@@ -13,9 +13,9 @@
 // What is kept runs in groups of those that are kept. Cost gives an operation its
 // group's full size back, so that what a table or the trace says of 512 ranks is
 // what is played; Shrink makes the workload one that workers can really run, with
-// sizes that suit the smaller groups. What folding loses: waiting for ranks that
-// were left out, where they would have been the last, and the traffic that they
-// would have put on shared links.
+// sizes that suit the smaller groups. Those left out come as much later than those
+// kept as they did in the trace (Late), whatever else is changed: they are not played.
+// Their traffic on shared links is in no cost but the trace's.
 //
 // # Scaling
 //

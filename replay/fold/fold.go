@@ -250,6 +250,26 @@ func (f *Folded) Cost(cost sim.CommunicationCost) sim.CommunicationCost {
 	}
 }
 
+// Late is how much later than the kept members of an operation the others came in
+// the trace, ns: it is waiting, which no change of the operation makes shorter. It is
+// 0 where the trace does not tell.
+func (f *Folded) Late(m sim.Meeting) int64 {
+	if m.Transfer || !m.Known {
+		return 0
+	}
+	if ns, ok := f.traced[plan.CollectiveKey(m.Communication)]; ok {
+		return max(m.Traced-ns, 0)
+	}
+	return 0
+}
+
+// Play plays the folded workload by a cost of the job that was folded, with those
+// left out as late as they were.
+func (f *Folded) Play(cost sim.CommunicationCost) (*sim.WorkloadRun, error) {
+	full := f.Cost(cost)
+	return sim.PlayWorkload(f.Workload, func(m sim.Meeting) int64 { return full(m) + f.Late(m) })
+}
+
 // measure takes what the collectives took of which members were left out: those
 // who are kept may not have been the last to come.
 func (f *Folded) measure() {

@@ -261,20 +261,25 @@ func TestKeepWholeUnits(t *testing.T) {
 }
 
 // TestTracedTimeOfAllMembers: what an operation took is told by all its members: the
-// kept one came first and waited, the last came at 900 and all left at 1000.
+// kept one came at 100 and waited for the last, which came at 900; all left at 1000.
 func TestTracedTimeOfAllMembers(t *testing.T) {
 	w := &planpb.Workload{WorldSize: 2, Groups: []*planpb.Group{{Ranks: []int32{0, 1}}}}
 	for r, ts := range []int64{100, 900} {
 		op := collective(0, 0, planpb.Op_OP_ALL_REDUCE, 3, 3)
 		op.Id, op.Origin = 1, &planpb.Origin{Rank: int32(r), Ts: ts, Dur: 1000 - ts}
-		w.Programs = append(w.Programs, &planpb.Program{Rank: int32(r), Streams: []*planpb.Stream{{}}, Tasks: []*planpb.Task{span(500), op}})
+		w.Programs = append(w.Programs, &planpb.Program{Rank: int32(r), Streams: []*planpb.Stream{{}}, Tasks: []*planpb.Task{span(ts), op}})
 	}
 	f, err := Keep(w, []int32{0})
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := sim.PlayWorkload(f.Workload, f.Cost(sim.TracedCosts(w)))
-	if err != nil || run.Step != 600 {
-		t.Errorf("%v, %v, want 500 of work and 100 of transfer", run, err)
+	run, err := f.Play(sim.TracedCosts(w))
+	if err != nil || run.Step != 1000 {
+		t.Errorf("%v, %v, want 1000 as in the trace", run, err)
+	}
+	// Half of the transfer, not of the waiting: 100 + 800 + 50.
+	run, err = f.Play(func(m sim.Meeting) int64 { return m.Traced / 2 })
+	if err != nil || run.Step != 950 {
+		t.Errorf("%v, %v, want 950", run, err)
 	}
 }

@@ -27,6 +27,9 @@ type Step struct {
 	// Sizes is how many ranks a group has in the job, where the workload has only some of
 	// them; nil: those it lists.
 	Sizes func(group int32) int
+	// Late is waiting for ranks that the workload leaves out, ns, added to what an
+	// operation takes after all changes; nil: none.
+	Late func(sim.Meeting) int64
 	// Nodes is how many machines the job runs on, with as many ranks each, in order; 0
 	// is not known.
 	Nodes int
@@ -81,6 +84,9 @@ func (q Question) Step(of Step) (*Answer, error) {
 		}
 		for _, change := range s.changed {
 			ns = max(change(m, ns), 0)
+		}
+		if s.Late != nil {
+			ns += s.Late(m)
 		}
 		return ns
 	})

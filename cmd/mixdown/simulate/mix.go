@@ -114,7 +114,7 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 	if err != nil {
 		return err
 	}
-	base, err := sim.PlayWorkload(small.Workload, small.Cost(costs.Cost))
+	base, err := small.Play(costs.Cost)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.Name, err)
 		}
-		run, err := sim.PlayWorkload(small.Workload, small.Cost(cost))
+		run, err := small.Play(cost)
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.Name, err)
 		}
@@ -183,7 +183,7 @@ func (r *Result) writeMixes(p *report.Page) {
 	p.Linef("The traced step, played with what its operations took, lasts %s; in the trace %s (ratio %.3f).",
 		report.Duration(w.Fidelity.SimulatedStep), report.Duration(w.Fidelity.TraceStep), w.Fidelity.Ratio)
 	if f := w.Folded; f != nil {
-		p.Linef("Folded %d -> %d ranks: of ranks that do the same those with most work are played (%s), in groups of full size.", f.From, len(f.Kept), report.Ranges(ints(f.Kept)))
+		p.Linef("Folded %d -> %d ranks: of ranks that do the same those with most work are played (%s), in groups of full size; the others come as late as in the trace.", f.From, len(f.Kept), report.Ranges(ints(f.Kept)))
 		for _, c := range f.Classes {
 			p.Linef("  %d ranks do the same: %d played; their work differs by %.1f %%", c.Ranks, len(c.Kept), 100*c.Spread)
 		}

@@ -69,7 +69,7 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 				return fmt.Errorf("%w: --what-if %s needs all ranks: leave out --ranks", cli.ErrUsage, q.Text)
 			}
 			of := whatif.Step{
-				Workload: small.Workload, Nodes: p.Nodes, Sizes: small.Size,
+				Workload: small.Workload, Nodes: p.Nodes, Sizes: small.Size, Late: small.Late,
 				Costs: func(w *planpb.Workload) sim.CommunicationCost { return small.Cost(costsOf(p, w).Cost) },
 				Fixed: fixedBy(p, v.Workload), Ratio: ratioBy(p, v.Workload),
 			}
