@@ -128,3 +128,39 @@ func TestStepsAreQuestionsOfTheirOwn(t *testing.T) {
 		t.Errorf("named %q", got)
 	}
 }
+
+// Several groups at once are a measurement of their own; where there is none, that of
+// one alone stands in and says so.
+func TestStreams(t *testing.T) {
+	two := func(r *tune.Row) { r.Streams = 2 }
+	c := table(t, row("gloo", 1<<10, 1000), row("gloo", 1<<10, 1700, two), row("mpich", 1<<10, 900)).Costs()
+	for _, x := range []struct {
+		who     string
+		streams int
+		ns      int64
+		warns   bool
+	}{{"gloo", 0, 1000, false}, {"gloo", 1, 1000, false}, {"gloo", 2, 1700, false}, {"gloo", 3, 1000, true}, {"mpich", 2, 900, true}} {
+		e, ok := c.Estimate(tune.Query{Contender: tune.Contender{Backend: x.who}, Op: comm.AllReduce, Bytes: 1 << 10, Ranks: 4, Streams: x.streams})
+		if !ok || e.Time != x.ns || len(e.Warnings) > 0 != x.warns {
+			t.Errorf("%s, %d at once: %d ns, %v; want %d", x.who, x.streams, e.Time, e.Warnings, x.ns)
+		}
+	}
+}
+
+// Groups on several machines are judged by what was measured on as many.
+func TestNodes(t *testing.T) {
+	on := func(nodes int) func(*tune.Row) { return func(r *tune.Row) { r.Nodes = nodes } }
+	c := table(t, row("gloo", 1<<10, 100), row("gloo", 1<<10, 5000, on(2)), row("gloo", 1<<10, 9000, on(4)), row("mpich", 1<<10, 70, on(0))).Costs()
+	for _, x := range []struct {
+		who   string
+		nodes int
+		ns    int64
+	}{{"gloo", 1, 100}, {"gloo", 2, 5000}, {"gloo", 4, 9000}, {"mpich", 2, 70}} {
+		if e, ok := c.Estimate(tune.Query{Contender: tune.Contender{Backend: x.who}, Op: comm.AllReduce, Bytes: 1 << 10, Ranks: 4, Nodes: x.nodes}); !ok || e.Time != x.ns {
+			t.Errorf("%s on %d machines: %d ns, %v; want %d", x.who, x.nodes, e.Time, ok, x.ns)
+		}
+	}
+	if e, ok := c.Estimate(tune.Query{Contender: tune.Contender{Backend: "gloo"}, Op: comm.AllReduce, Bytes: 1 << 10, Ranks: 4, Nodes: 3}); ok {
+		t.Errorf("on three machines, which were not measured: %d ns (%s)", e.Time, e.Words())
+	}
+}

@@ -94,7 +94,7 @@ func (x *reading) deepSpeedCalls(calls []commslog.Call) error {
 	for _, p := range places {
 		list := times[p]
 		slices.Sort(list)
-		m := measured{op: p.op, ns: list[(len(list)-1)/2], min: list[0], n: int64(len(list)), statistic: tune.Median, offset: first[p]}
+		m := measured{op: p.op, ns: (list[(len(list)-1)/2] + list[len(list)/2]) / 2, min: list[0], n: int64(len(list)), statistic: tune.Median, offset: first[p]}
 		if err := x.deepSpeed(m, p.lo, p.hi); err != nil {
 			return err
 		}

@@ -61,6 +61,11 @@ func TestFormats(t *testing.T) {
 			"nccl all_to_all float32 gpu in=1048576 out=1048576 ranks=2 nodes=1 20250 ns median min=20000 p95=24000 n=3 verified",
 			"nccl all_to_all float32 gpu in=1048576 out=1048576 ranks=2 nodes=1 21000 ns mean in-place",
 		}, ""},
+		{"nccl-tests-faulty.json", "nccl-tests", imports.Options{}, []string{
+			"nccl all_reduce float32 gpu in=1024 out=1024 ranks=2 nodes=2 12500 ns mean in-place verified",
+			"nccl all_reduce float32 gpu in=2048 out=2048 ranks=2 nodes=2 13500 ns mean in-place verified",
+			"nccl all_reduce  gpu in=4096 out=4096 ranks=2 nodes=2 15000 ns mean verified",
+		}, "import-bad-row import-dtype import-no-time import-wrong-data"},
 		{"rccl-tests.json", "rccl-tests", imports.Options{Nodes: 1}, []string{
 			"rccl all_reduce float16 gpu in=1048576 out=1048576 ranks=8 nodes=1 88100 ns mean",
 			"rccl all_reduce float16 gpu in=1048576 out=1048576 ranks=8 nodes=1 87900 ns mean in-place",
@@ -99,6 +104,10 @@ func TestFormats(t *testing.T) {
 			"nccl all_gather  gpu in=1048576 out=4194304 ranks=4 nodes=0 500000 ns trimmed mean n=10",
 			"nccl reduce_scatter  gpu in=4194304 out=1048576 ranks=4 nodes=0 600000 ns trimmed mean n=10",
 		}, "import-group"},
+		{"deepspeed.log", "deepspeed", imports.Options{Backend: "nccl", Device: tune.GPU, Ranks: 8}, []string{
+			"nccl all_reduce  gpu in=98304 out=98304 ranks=8 nodes=0 600000 ns median min=500000 n=2 error=5",
+			"nccl reduce_scatter  gpu in=2097152 out=262144 ranks=8 nodes=0 1000000 ns median min=1000000 n=1 error=5242",
+		}, "import-group import-size"},
 		{"deepspeed-faulty.log", "deepspeed", imports.Options{Backend: "nccl", Device: tune.GPU, Ranks: 8}, []string{
 			"nccl all_reduce  gpu in=103022592 out=103022592 ranks=8 nodes=0 500000 ns median min=500000 n=1 error=5242",
 		}, "comms-log-bad-line comms-log-unknown-operation import-group import-size import-unknown-op"},
@@ -136,6 +145,22 @@ func read(t *testing.T, file, as string, opts imports.Options) (*imports.Result,
 	}
 	defer f.Close()
 	return imports.Read(as, f, file, opts)
+}
+
+// Every result of a JSON file that becomes no row is counted.
+func TestNothingIsDroppedInSilence(t *testing.T) {
+	got, err := read(t, "nccl-tests-faulty.json", "nccl-tests", imports.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int64{}
+	for _, d := range got.Diagnostics.List() {
+		counts[d.Code] = int64(d.Count)
+	}
+	// A time that is no number, and a result without any.
+	if counts["import-no-time"] != 2 || counts["import-bad-row"] != 1 || counts["import-wrong-data"] != 1 {
+		t.Errorf("%v", counts)
+	}
 }
 
 // TestWhatIsMissingIsAskedFor: what neither the log nor a flag says is named with

@@ -95,6 +95,9 @@ func (x *reading) readNCCLJSON() error {
 		if of == "" {
 			return missingOp()
 		}
+		if r.OutOfPlace == nil && r.InPlace == nil {
+			x.note(CodeNoTime, noOffset, "%d bytes: neither out_of_place nor in_place", r.Size)
+		}
 		if err := x.addHalf(of, r, r.OutOfPlace, r.OutIter, false); err != nil {
 			return err
 		}
