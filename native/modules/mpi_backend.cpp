@@ -8,8 +8,26 @@
 #include "modules/mpi_communicator.h"
 #include "modules/mpi_types.h"
 
+#ifdef OPEN_MPI
+// Of mpi-ext.h, in builds that have the extension. MPICH's may not be called before
+// MPI_Init.
+extern "C" int MPIX_Query_cuda_support(void) __attribute__((weak));
+#endif
+
 namespace mixdown {
 namespace {
+
+// Whether the library could take device memory, which this module does not hand it.
+std::string gpu_note() {
+  const std::string note = "on GPUs its data goes through pinned memory of the host";
+#ifdef OPEN_MPI
+  if (&MPIX_Query_cuda_support != nullptr) {
+    return note + (MPIX_Query_cuda_support() == 1 ? ", though the library says that it takes CUDA's memory"
+                                                  : ": the library says that it takes no memory of CUDA");
+  }
+#endif
+  return note;
+}
 
 class MpiBackend final : public Backend {
  public:
@@ -35,6 +53,7 @@ class MpiBackend final : public Backend {
         "float16 and bfloat16 are reduced by a user-defined MPI_Op, and so are unsigned integers by min and max "
         "where the library compares them as signed",
     };
+    notes.push_back(gpu_note());
 #ifdef MPICH_VERSION
     notes.push_back("reduce in place to another root than member 0 copies its input: MPICH 4.0 crashes in its own form");
 #endif

@@ -20,11 +20,11 @@ nccl::UniqueId exchange(const std::string& path, bool first) {
   nccl::UniqueId id = {};
   if (first) {
     nccl::check(nccl::load().get_unique_id(&id), "ncclGetUniqueId");
-    std::ofstream file(path + ".new", std::ios::binary);
+    std::ofstream file(path + ".tmp", std::ios::binary);
     file.write(id.internal, sizeof id.internal);
     file.close();
     if (!file) throw std::runtime_error(std::string(nccl::kName) + ": cannot write " + path);
-    std::filesystem::rename(path + ".new", path);
+    std::filesystem::rename(path + ".tmp", path);
     return id;
   }
   // A member that never comes is the launcher's business, which sees all ranks.

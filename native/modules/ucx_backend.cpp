@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,9 +28,10 @@ class UcxBackend final : public Backend {
   std::string version() const override { return ucp_get_version_string(); }
 
   std::vector<std::string> notes() const override {
-    const std::string transports = UcxWorker::transports(settings_, "");
+    const bool chosen = !settings_.transports.empty() || std::getenv("UCX_TLS") != nullptr;
     std::vector<std::string> notes = {
-        "transports: " + transports + "; UCX_TLS or settings as ucx:tcp choose others",
+        "transports: " + UcxWorker::transports(settings_, "") +
+            (chosen ? "" : ", or UCX's choice on several hosts") + "; UCX_TLS or settings as ucx:tcp choose others",
         "messages are UCP's (ucp_tag_send_nbx, ucp_tag_recv_nbx); collectives are composed of them: every member "
         "exchanges with every other, reductions are computed by mixdown's own functions",
         "gives up the processor while it polls when there are more ranks than cores; MIXDOWN_YIELD=0 or 1 overrides",
@@ -66,7 +68,7 @@ class UcxBackend final : public Backend {
  private:
   // Under another name until it is whole.
   void write(const fs::path& path, uint16_t number) const {
-    const fs::path part = path.string() + ".part";
+    const fs::path part = path.string() + ".tmp";
     std::ofstream file(part, std::ios::binary);
     file.write(reinterpret_cast<const char*>(&number), sizeof number);
     file.write(worker_->address().data(), static_cast<std::streamsize>(worker_->address().size()));
