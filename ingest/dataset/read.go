@@ -182,11 +182,15 @@ func read(ctx context.Context, at Place, progress func(done, total int), one fun
 	diags := make([][]diagnostic.Diagnostic, n)
 	failures := make([]error, n)
 	var next, done atomic.Int64
+	lists := &lists{}
 	var wg sync.WaitGroup
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				run.Ranks[i], diags[i], failures[i] = one(d, d.markers[i].Rank)
+				if failures[i] == nil {
+					lists.share(run.Ranks[i])
+				}
 				if progress != nil {
 					progress(int(done.Add(1)), n)
 				}

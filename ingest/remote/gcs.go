@@ -115,6 +115,9 @@ func (g *gcs) list(ctx context.Context, prefix, token string) ([]item, string, e
 	}
 	resp, err := g.do(ctx, http.MethodGet, g.objects(), query, nil, nil, 0)
 	if err != nil {
+		if f, ok := errors.AsType[*fault](err); ok && f.kind == notFound {
+			f.kind = noBucket // what else could a listing miss
+		}
 		return nil, "", err
 	}
 	defer resp.Body.Close()

@@ -10,9 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,35 +27,6 @@ type S3 struct {
 	Root    Account
 	program string
 	files   string
-}
-
-var built = sync.OnceValues(build)
-
-// build makes the server's program, unless it was made before.
-func build() (string, error) {
-	_, here, _, ok := runtime.Caller(0)
-	if !ok {
-		return "", fmt.Errorf("the place of the sources is not known")
-	}
-	module := filepath.Join(filepath.Dir(here), "stores")
-	out := filepath.Join(filepath.Dir(here), "..", "..", "..", "build", "stores")
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return "", err
-	}
-	program := filepath.Join(out, "versitygw")
-	made, err := os.Stat(program)
-	wanted, wantErr := os.Stat(filepath.Join(module, "go.mod"))
-	if err == nil && wantErr == nil && made.ModTime().After(wanted.ModTime()) {
-		return program, nil
-	}
-	temporary := fmt.Sprintf("%s.%d", program, os.Getpid())
-	cmd := exec.Command("go", "build", "-o", temporary, "github.com/versity/versitygw/cmd/versitygw")
-	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w: %s", err, bytes.TrimSpace(text))
-	}
-	return program, os.Rename(temporary, program)
 }
 
 // StartS3 starts a server without buckets, or skips the test.
@@ -79,7 +48,7 @@ var ErrNotBuilt = errors.New("no S3 server")
 
 // Start starts a server with all it writes in dir, which runs until stop.
 func Start(dir string) (s *S3, stop func(), err error) {
-	program, err := built()
+	program, err := build("stores", "github.com/versity/versitygw/cmd/versitygw")
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrNotBuilt, err)
 	}
@@ -199,4 +168,9 @@ func (s *S3) admin(t testing.TB, args ...string) {
 	if text, err := exec.Command(s.program, all...).CombinedOutput(); err != nil {
 		t.Fatalf("versitygw %s: %v: %s", args[0], err, text)
 	}
+}
+
+func splitAddress(address string) (host, port string) {
+	host, port, _ = net.SplitHostPort(address)
+	return host, port
 }
