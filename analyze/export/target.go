@@ -2,6 +2,7 @@ package export
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+
+	"mixdown/ingest/remote"
 )
 
 // ErrTarget: a file or folder to be written can't be.
@@ -21,6 +24,9 @@ const temporary = ".mixdown-"
 // CheckFile says whether a file can be written, before hours of reading: its
 // folder exists and takes files.
 func CheckFile(name string) error {
+	if remote.Is(name) {
+		return checkRemote(name)
+	}
 	name, special, err := resolve(name)
 	if err != nil || special {
 		return err
@@ -32,9 +38,12 @@ func CheckFile(name string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// WriteFile writes a file through write and gives it its name when it is whole.
-// Devices and pipes are written directly.
+// WriteFile writes a file, or an object of a store, through write and gives it its
+// name when it is whole. Devices and pipes are written directly.
 func WriteFile(name string, write func(io.Writer) error) (err error) {
+	if remote.Is(name) {
+		return writeObject(name, write)
+	}
 	name, special, err := resolve(name)
 	if err != nil {
 		return err
@@ -103,6 +112,10 @@ func reason(err error) error {
 // CheckFolder says whether a folder of tables can be written: it does not exist,
 // is empty, or holds tables that this package wrote and nothing else.
 func CheckFolder(dir string) error {
+	if remote.Is(dir) {
+		_, err := checkPrefix(remote.New(context.Background(), remote.Options{}), dir)
+		return err
+	}
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -152,6 +165,9 @@ func isExport(dir string, entries []fs.DirEntry) bool {
 
 // writeFolder has write fill a new folder and puts it in the place of dir.
 func writeFolder(dir string, write func(tmp string) error) (err error) {
+	if remote.Is(dir) {
+		return writePrefix(dir, write)
+	}
 	if err := CheckFolder(dir); err != nil {
 		return err
 	}

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"mixdown/cmd/mixdown/cli"
+	"mixdown/ingest/remote"
 	"mixdown/ingest/remote/remotetest"
 )
 
@@ -220,5 +223,73 @@ func TestStoreFailsWhileWritten(t *testing.T) {
 	s.Put(t, "traces", "other/file", []byte("x"))
 	if code, _, stderr := execute(t, "ingest", files, "-o", "s3://traces/other"); code != cli.Usage || !strings.Contains(stderr, "neither empty nor a dataset") {
 		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// Results written to a bucket are those written to disk, and replace earlier ones
+// whole.
+func TestResultsInStore(t *testing.T) {
+	s := remotetest.StartS3(t)
+	s.AddBucket(t, "out")
+	s.Root.Use(t, s.Address)
+	dir := t.TempDir()
+	write := func(to, input string) {
+		t.Helper()
+		code, _, stderr := execute(t, "analyze", input, "--markdown", to+"/a.md", "--perfetto", to+"/a.pftrace", "--html", to+"/a.html", "--parquet", to+"/tables")
+		if code != cli.Done || stderr != "" {
+			t.Fatalf("%s: exit %d: %s", to, code, stderr)
+		}
+	}
+	const four, two = "../../testdata/dp_moe_4rank/rank*.gz", "../../testdata/deepspeed_zero2_2rank/rank*.gz"
+	write("s3://out/r", four)
+	write("s3://out/r", two) // fewer ranks: tables of the others go
+	write(dir, two)
+	c := remote.New(t.Context(), remote.Options{})
+	var have []string
+	if err := c.List("s3://out/", func(o remote.Object) bool {
+		have = append(have, strings.TrimPrefix(o.Name, "s3://out/r/"))
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		below, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		want = append(want, filepath.ToSlash(below))
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		got, err := c.ReadAll("s3://out/r/"+filepath.ToSlash(below), 1<<30)
+		if err == nil && !bytes.Equal(got, data) && !strings.HasSuffix(path, ".html") { // it has the time it was made
+			t.Errorf("%s differs", below)
+		}
+		return err
+	})
+	slices.Sort(want)
+	slices.Sort(have)
+	if err != nil || !slices.Equal(have, want) || len(want) < 10 {
+		t.Errorf("%v:\n%v\n%v", err, have, want)
+	}
+	s.Put(t, "out", "other/file", []byte("x"))
+	for _, tt := range []struct {
+		flag, to, says string
+		code           cli.ExitCode
+	}{
+		{"--parquet", "s3://out/other", "holds something else", cli.Usage},
+		{"--html", "https://me:planted@host/x?planted", "takes no files", cli.Usage},
+		{"--html", "s3://nowhere/x.html", "no such bucket", cli.Unreadable},
+		{"--parquet", "s3://nowhere/x", "no such bucket", cli.Unreadable},
+	} {
+		code, _, stderr := execute(t, "analyze", two, tt.flag, tt.to)
+		if code != tt.code || !strings.Contains(stderr, tt.says) || strings.Contains(stderr, "planted") || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s %s: exit %d: %s", tt.flag, tt.to, code, stderr)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"mixdown/cmd/mixdown/input"
 	"mixdown/cmd/mixdown/page"
 	"mixdown/cmd/mixdown/version"
+	"mixdown/ingest/remote"
 )
 
 // ExportOptions are the files and folders that the analysis is written to, beside
@@ -93,11 +95,13 @@ func (o *ExportOptions) Check() error {
 			return fmt.Errorf("%w: %s: %w", cli.ErrUsage, t.flag, err)
 		}
 		if other, twice := seen[path]; twice {
-			return fmt.Errorf("%w: %s and %s both write %s", cli.ErrUsage, other, t.flag, t.path)
+			return fmt.Errorf("%w: %s and %s both write %s", cli.ErrUsage, other, t.flag, remote.Redact(t.path))
 		}
 		seen[path] = t.flag
-		if err := t.check(t.path); err != nil {
-			return fmt.Errorf("%w: %s %s: %w", cli.ErrUsage, t.flag, t.path, err)
+		if err := t.check(t.path); errors.Is(err, export.ErrTarget) || err != nil && !remote.Is(t.path) {
+			return fmt.Errorf("%w: %s %s: %w", cli.ErrUsage, t.flag, remote.Redact(t.path), err)
+		} else if err != nil {
+			return fmt.Errorf("%s %s: %w", t.flag, remote.Redact(t.path), err) // the store, not the command line
 		}
 	}
 	return nil
@@ -121,9 +125,9 @@ func (o *ExportOptions) Write(ctx context.Context, from *input.Options, job *inp
 	progress := streams.NewProgress("writing")
 	defer progress.Done()
 	for i, t := range list {
-		progress.Set(i, len(list), t.path)
+		progress.Set(i, len(list), remote.Redact(t.path))
 		if err := t.write(ctx); err != nil {
-			return fmt.Errorf("%s %s: %w", t.flag, t.path, err)
+			return fmt.Errorf("%s %s: %w", t.flag, remote.Redact(t.path), err)
 		}
 	}
 	return nil
