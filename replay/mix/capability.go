@@ -91,10 +91,10 @@ func Known() Capabilities {
 	}}
 }
 
-// find returns what is known of a backend, false when nothing is. One with
+// Find returns what is known of a backend, false when nothing is. One with
 // settings is as its library, with the channels that they say, unless it has an
 // entry of its own.
-func (c *Capabilities) find(name string) (Capability, bool) {
+func (c *Capabilities) Find(name string) (Capability, bool) {
 	for _, of := range []string{name, Library(name)} {
 		for _, b := range c.Backends {
 			if b.Name != of {

@@ -223,7 +223,7 @@ func (m *model) communicator(c *planpb.Communication, members []map[int32]int32)
 	if !ok {
 		b = int32(len(m.backends))
 		m.byName[c.Backend] = b
-		known, ok := m.caps.find(c.Backend)
+		known, ok := m.caps.Find(c.Backend)
 		m.backends = append(m.backends, backend{c.Backend, known, ok})
 	}
 	k := commKey{c.Group, b}

@@ -323,7 +323,7 @@ func (d *deviceRank) emitHost(b *builder, runs []kernelRun) *hostLine {
 	cursor := d.win.start
 	advance := func(to int64) {
 		if to > cursor {
-			b.span(hostStream, planpb.Span_HOST, cursor, to-cursor)
+			b.span(HostStream, planpb.Span_HOST, cursor, to-cursor)
 			cursor = to
 		}
 	}
@@ -331,10 +331,10 @@ func (d *deviceRank) emitHost(b *builder, runs []kernelRun) *hostLine {
 		switch {
 		case p.launch != nil && needed[p.launch]:
 			advance(p.at)
-			h.launchedAt[p.launch] = b.last(hostStream)
+			h.launchedAt[p.launch] = b.last(HostStream)
 		case p.launch == nil:
 			advance(p.at)
-			n := b.wait(hostStream, p.at)
+			n := b.wait(HostStream, p.at)
 			h.waits = append(h.waits, hostWait{n, p.deps})
 			for _, dep := range p.deps {
 				cursor = max(cursor, min(dep.end, p.end))

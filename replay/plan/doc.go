@@ -14,11 +14,17 @@
 //     previous one of its stream done, the communication it waits for done) to
 //     its end.
 //
+// What streams wait for of each other is taken from the profiler's records of events
+// where the trace has them, and inferred from the order and the times of launches and
+// kernels where it has not (infer.go); Workload.Dependencies counts both.
+//
 // So a job that is bound by its launches stays so when its communication gets
 // faster, and what overlapped in the trace may overlap in the plan. Runs of
 // kernels become one or two spans without changing when their last one ends
 // (compact.go).
 //
 // Operations that could not be matched on all their ranks, or whose sizes are
-// not known, are left out on every member, with a diagnostic.
+// not known, are left out on every member, with a diagnostic; what the program waited
+// for them stays as long as it was. Workloads that are only simulated keep those of
+// unknown size (Options.Simulate).
 package plan

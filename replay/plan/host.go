@@ -11,7 +11,8 @@ import (
 	"mixdown/replay/plan/planpb"
 )
 
-const hostStream = "host"
+// HostStream is the name of the stream of a rank's host.
+const HostStream = "host"
 
 // hostProgram builds the program of a rank without a device: its host works,
 // issues communication, and waits for it.
@@ -29,7 +30,7 @@ func (w *workload) walk(b *builder, r int, win window, points []hostPoint) {
 	cursor := win.start
 	advance := func(to int64) {
 		if to > cursor {
-			b.span(hostStream, planpb.Span_HOST, cursor, to-cursor)
+			b.span(HostStream, planpb.Span_HOST, cursor, to-cursor)
 			cursor = to
 		}
 	}
@@ -41,7 +42,7 @@ func (w *workload) walk(b *builder, r int, win window, points []hostPoint) {
 				continue
 			}
 			op := &rank.Operations[p.operation]
-			tasks[p.operation] = b.add(hostCommStream(op, c), &node{at: p.at, comm: c, origin: originOf(rank.Rank, op)}, b.last(hostStream))
+			tasks[p.operation] = b.add(hostCommStream(op, c), &node{at: p.at, comm: c, origin: originOf(rank.Rank, op)}, b.last(HostStream))
 			tasks[p.operation].origin.Issued = op.Issued
 			continue
 		}
@@ -52,7 +53,7 @@ func (w *workload) walk(b *builder, r int, win window, points []hostPoint) {
 			continue
 		}
 		w.pb.Dependencies.Inferred++
-		b.wait(hostStream, p.at, t).blocked = max(p.end-cursor, 0)
+		b.wait(HostStream, p.at, t).blocked = max(p.end-cursor, 0)
 		cursor = max(cursor, p.end)
 	}
 	advance(win.end)
@@ -62,7 +63,7 @@ func (w *workload) walk(b *builder, r int, win window, points []hostPoint) {
 		open = append(open, tasks[i])
 	}
 	if len(open) > 0 {
-		b.wait(hostStream, win.end, open...)
+		b.wait(HostStream, win.end, open...)
 	}
 }
 

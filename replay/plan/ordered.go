@@ -72,9 +72,9 @@ func (o *ordering) program(place int) *builder {
 		}
 		at++
 		if m := o.input(a); m != nil {
-			b.wait(hostStream, at, recv[m])
+			b.wait(HostStream, at, recv[m])
 		}
-		done := b.span(hostStream, planpb.Span_HOST, at, o.spans[place][i])
+		done := b.span(HostStream, planpb.Span_HOST, at, o.spans[place][i])
 		if m := o.by[task(a)]; m != nil && a.Kind != schedule.Weight {
 			n := &node{at: at, comm: o.transfer(m, true)}
 			open = append(open, b.add("send to "+itoa(o.p.Ranks[m.to]), n, done))
@@ -84,7 +84,7 @@ func (o *ordering) program(place int) *builder {
 		}
 	}
 	last := tasks[len(tasks)-1].End
-	b.wait(hostStream, at+1, open...)
+	b.wait(HostStream, at+1, open...)
 	o.w.section(b, r, window{last, max(o.step.End[place], last)}, o.skip)
 	return b
 }

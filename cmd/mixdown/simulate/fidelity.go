@@ -141,6 +141,7 @@ func (u *Unchanged) over(p *planning.Plans, v *planpb.Plan, ask func(w *planpb.W
 		if err != nil {
 			return nil, err
 		}
+		holdHosts(p, changed.Workload)
 		after, err := ask(changed.Workload)
 		if err != nil {
 			return nil, nil // the step lacks what was asked about

@@ -101,6 +101,20 @@ func (r *Result) refitted(p *planning.Plans, v *planpb.Plan, cost sim.Communicat
 	}, notes, nil
 }
 
+// holdHosts lets operations hold up hosts where the trace's backend queues them on
+// streams and the one that they get does not.
+func holdHosts(p *planning.Plans, w *planpb.Workload) int {
+	known := mix.Known()
+	ordered := func(backend string) bool {
+		c, ok := known.Find(backend)
+		return !ok || c.StreamOrdered
+	}
+	if c, ok := known.Find(p.Stand); !ok || !c.StreamOrdered {
+		return 0
+	}
+	return sim.HoldHosts(w, ordered)
+}
+
 // mixes predicts the plans of all mixes, with at most so many ranks played, 0 for
 // all.
 func (r *Result) mixes(p *planning.Plans, ranks int) error {
@@ -128,6 +142,7 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 	}
 	for _, v := range p.Variants {
 		costs.Unknown, costs.Unscaled = 0, 0
+		held := holdHosts(p, v.Workload)
 		cost, notes, err := r.refitted(p, v, costs.Cost)
 		if err != nil {
 			return err
@@ -153,6 +168,9 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 		r.judge(&out)
 		if costs.Unknown > 0 {
 			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations take as long as in the trace: the table has no cost of them on the new backend", costs.Unknown))
+		}
+		if held > 0 {
+			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations hold up the host until they have ended, as their backend does not queue them on streams", held))
 		}
 		if costs.Unscaled > 0 {
 			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations take what the table says, without regard to the trace: it has no cost of them on %s", costs.Unscaled, p.Stand))
