@@ -53,12 +53,12 @@ func (m *Model) Reduction() float64 {
 }
 
 // Slow makes the tasks of a place take longer by a factor, whichever they are; a
-// factor below 1 makes it quicker.
+// factor below 1 makes it quicker. Together they make it 1e9 times at most.
 func (m *Model) Slow(place int, factor float64) {
 	if m.pace == nil {
 		m.pace = slices.Repeat([]float64{1}, m.Places)
 	}
-	m.pace[place] *= factor
+	m.pace[place] = min(m.pace[place]*factor, 1e9)
 }
 
 // Layers is how many layers the model was seen to have, over all stages; as many as

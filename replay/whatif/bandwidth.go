@@ -37,7 +37,7 @@ func (b bandwidthOf) step(s *Step) error {
 			return ns
 		}
 		a := s.fixed(m)
-		return int64(float64(ns) * (a + (1-a)/b.factor))
+		return nanoseconds(float64(ns) * (a + (1-a)/b.factor))
 	})
 	return nil
 }
@@ -50,7 +50,7 @@ func (b bandwidthOf) order(o *Order) error {
 	if messages {
 		o.note("messages below 64 KiB are latency and keep their time")
 		o.Model.ChangeHops(func(_, _ int, _ bool, h sim.Hop) sim.Hop {
-			h.Occupied = int64(float64(h.Occupied) / b.factor)
+			h.Occupied = nanoseconds(float64(h.Occupied) / b.factor)
 			return h
 		})
 	}

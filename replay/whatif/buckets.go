@@ -80,7 +80,7 @@ func Refit(before, after *planpb.Workload, cost sim.CommunicationCost) (made fun
 			return 0, false
 		}
 		f := fits[m.Communication.Group]
-		return int64(math.Round(f.fixed + f.each*float64(plan.Bytes(m.Communication)))), true
+		return nanoseconds(math.Round(f.fixed + f.each*float64(plan.Bytes(m.Communication)))), true
 	}, notes, nil
 }
 

@@ -48,7 +48,7 @@ type compressBy struct {
 // took is what a payload takes, ns.
 func (c compressBy) took(ns int64, fixed float64, in, out int64) int64 {
 	wire := float64(ns) * (fixed + (1-fixed)/c.ratio)
-	return int64(math.Round(wire + 1e9*float64(in)/c.encode + 1e9*float64(out)/c.decode))
+	return nanoseconds(math.Round(wire + 1e9*float64(in)/c.encode + 1e9*float64(out)/c.decode))
 }
 
 func (c compressBy) step(s *Step) error {
@@ -99,8 +99,8 @@ func (c compressBy) order(o *Order) error {
 	o.note("the ratio of %gx and the codec's speed are given, not measured; messages between stages alone are compressed", c.ratio)
 	o.Model.ChangeHops(func(_, _ int, activation bool, h sim.Hop) sim.Hop {
 		bytes := size[one(activation)]
-		codec := int64(math.Round(1e9*float64(bytes)/c.encode + 1e9*float64(bytes)/c.decode))
-		return sim.Hop{Occupied: int64(float64(h.Occupied) / c.ratio), Latency: h.Latency + codec}
+		codec := nanoseconds(math.Round(1e9*float64(bytes)/c.encode + 1e9*float64(bytes)/c.decode))
+		return sim.Hop{Occupied: nanoseconds(float64(h.Occupied) / c.ratio), Latency: h.Latency + codec}
 	})
 	return nil
 }

@@ -57,7 +57,7 @@ func (c linkOf) step(s *Step) error {
 			return ns
 		}
 		a := s.fixed(m)
-		return int64(float64(ns) * (a + (1-a)/c.factor))
+		return nanoseconds(float64(ns) * (a + (1-a)/c.factor))
 	})
 	return nil
 }
@@ -70,7 +70,7 @@ func (c linkOf) order(o *Order) error {
 	o.note("messages below 64 KiB are latency and keep their time")
 	o.Model.ChangeHops(func(from, to int, _ bool, h sim.Hop) sim.Hop {
 		if from == a && to == b || from == b && to == a {
-			h.Occupied = int64(float64(h.Occupied) / c.factor)
+			h.Occupied = nanoseconds(float64(h.Occupied) / c.factor)
 		}
 		return h
 	})

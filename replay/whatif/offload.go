@@ -43,7 +43,7 @@ func (c moved) order(o *Order) error {
 	if bytes == 0 {
 		return fmt.Errorf("%w: the trace does not tell what a chunk keeps: give it as offload=SPEED:BYTES, or with --activation-bytes", ErrNotApplicable)
 	}
-	o.Shape.Offload = 1e9 * float64(bytes) / c.speed
+	o.Shape.Offload = min(1e9*float64(bytes)/c.speed, float64(longest))
 	o.note("%d bytes a chunk and micro-batch go to host memory and back, at the speed given", bytes)
 	return nil
 }

@@ -38,7 +38,7 @@ func (c broadcastTo) order(o *Order) error {
 	share := (1 + (n-1)/k) / n
 	o.note("each message of the trace is said to have gone to %d receivers; messages below 64 KiB are latency and keep their time", c.receivers)
 	o.Model.ChangeHops(func(_, _ int, _ bool, h sim.Hop) sim.Hop {
-		h.Occupied = int64(float64(h.Occupied) * share)
+		h.Occupied = nanoseconds(float64(h.Occupied) * share)
 		return h
 	})
 	return nil

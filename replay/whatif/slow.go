@@ -40,7 +40,7 @@ func (c slowOf) step(s *Step) error {
 		}
 		for _, t := range program.Tasks {
 			if span := t.GetSpan(); span != nil {
-				span.DurationNs = int64(float64(span.DurationNs) * c.factor)
+				span.DurationNs = nanoseconds(float64(span.DurationNs) * c.factor)
 			}
 		}
 		return nil

@@ -3,7 +3,6 @@ package whatif
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -86,11 +85,23 @@ func (s *Step) knowNodes(w which) error {
 	return nil
 }
 
+// longest bounds what a single operation, span or message is said to take, in ns, so
+// that the sums of a step stay within 64 bits: 13 days.
+const longest = int64(1) << 50
+
+// nanoseconds is a time that was computed, within what a step can hold.
+func nanoseconds(ns float64) int64 {
+	if !(ns < float64(longest)) {
+		return longest
+	}
+	return max(int64(ns), 0)
+}
+
 // parseFactor reads "x2", "2x" or "0.5x".
 func parseFactor(text string) (float64, error) {
 	digits := strings.TrimSuffix(strings.TrimPrefix(text, "x"), "x")
 	f, err := strconv.ParseFloat(digits, 64)
-	if err != nil || !(f > 0) || math.IsInf(f, 0) || digits == text {
+	if err != nil || !(f >= 1e-9 && f <= 1e9) || digits == text {
 		return 0, fmt.Errorf("%q is no factor such as x2 or 0.5x", text)
 	}
 	return f, nil
@@ -99,7 +110,7 @@ func parseFactor(text string) (float64, error) {
 // parseTime reads a signed time such as +5us, in ns.
 func parseTime(text string) (int64, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil {
+	if ns := d.Nanoseconds(); err != nil || ns > longest || ns < -longest {
 		return 0, fmt.Errorf("%q is no time such as +5us", text)
 	}
 	return d.Nanoseconds(), nil
@@ -114,7 +125,7 @@ func parseSpeed(text string) (float64, error) {
 	unit := strings.TrimLeft(size, "0123456789.")
 	n, err := strconv.ParseFloat(strings.TrimSuffix(size, unit), 64)
 	one, err2 := mix.ParseSize("1" + unit)
-	if err = errors.Join(err, err2); err != nil || !(n > 0) || math.IsInf(n, 0) {
+	if err = errors.Join(err, err2); err != nil || !(n > 0 && n <= 1e9) {
 		return 0, fmt.Errorf("%q is no speed such as 100GB/s", text)
 	}
 	return n * float64(one), nil

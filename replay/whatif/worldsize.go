@@ -53,7 +53,7 @@ func (c scaled) step(s *Step) error {
 		if s.Ratio != nil {
 			if ratio, ok := s.Ratio(m, before, before*k); ok {
 				byTable[m.Communication] = true
-				return int64(float64(ns) * ratio)
+				return nanoseconds(float64(ns) * ratio)
 			}
 		}
 		byWire[m.Communication] = true
@@ -61,7 +61,7 @@ func (c scaled) step(s *Step) error {
 		if before < 2 { // one rank alone moves nothing, so its time tells nothing
 			return ns
 		}
-		return int64(float64(ns) * tune.Wire(op, before*k) / tune.Wire(op, before))
+		return nanoseconds(float64(ns) * tune.Wire(op, before*k) / tune.Wire(op, before))
 	}
 	s.changed = append(s.changed, grown)
 	var named []string
