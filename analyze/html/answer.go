@@ -79,7 +79,10 @@ func percent(part, whole int64) string {
 		return "?"
 	}
 	share := 100 * float64(part) / float64(whole)
-	if share > 0 && share < 0.95 {
+	switch {
+	case share > 0 && share < 0.05:
+		return "<0.1 %"
+	case share > 0 && share < 0.95:
 		return fmt.Sprintf("%.1f %%", share)
 	}
 	return fmt.Sprintf("%.0f %%", share)
@@ -168,8 +171,8 @@ func (p *Page) thirdFigure(out Answer, s shares) Answer {
 	}
 	if c := a.CriticalPath; c != nil && c.Free.Speedup != nil {
 		out.Figures = append(out.Figures, Figure{
-			Label: "at most, with transfers for free", Value: fmt.Sprintf("%.3fx", *c.Free.Speedup),
-			About: "no backend alone can make " + stepName(c.Step) + " faster than that",
+			Label: "speedup at most, were transfers free", Value: fmt.Sprintf("%.3fx", *c.Free.Speedup),
+			About: "no other library can make " + stepName(c.Step) + " faster than that",
 		})
 		return out
 	}

@@ -125,7 +125,7 @@ func (p *Page) otherBackend() Question {
 	case c == nil || c.Free.Speedup == nil:
 		q.Answer = "Not known from the traces; a replay measures it."
 	case *c.Free.Speedup < 1.02:
-		q.Answer, q.Section = fmt.Sprintf("Hardly: if all transfers took no time, %s would be %.3f times as fast at most.", stepName(c.Step), *c.Free.Speedup), "critical"
+		q.Answer, q.Section = fmt.Sprintf("Hardly: if all transfers took no time, %s would be %.3f times as fast at most. A replay would prove it:", stepName(c.Step), *c.Free.Speedup), "critical"
 	default:
 		q.Answer, q.Section = fmt.Sprintf("Up to %.2f times, were transfers free, for %s; a replay measures how much of it a library gives.", *c.Free.Speedup, stepName(c.Step)), "critical"
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -111,10 +112,7 @@ func (p *Page) bars(rows []barRow) {
 func percentOf(share float64) string {
 	text := "<1"
 	if share == 0 || share >= 0.005 {
-		text = strings.TrimSuffix(decimal(100*share, 0), ".")
-		if text == "" {
-			text = "0"
-		}
+		text = strconv.FormatFloat(100*share, 'f', 0, 64)
 	}
 	return strings.Repeat(" ", max(4-len(text), 0)) + text + " %  "
 }

@@ -44,6 +44,21 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
+// TestSharesAddUp: the parts of the ranks' time are written whole, 40 % as 40.
+func TestSharesAddUp(t *testing.T) {
+	part := report.Rank{Time: report.Time{Span: 1000, Compute: 400, Exposed: 600}}
+	a := &report.Analysis{Ranks: []report.Rank{part}}
+	var b strings.Builder
+	if err := a.WriteText(&b, report.TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  computation            0.40 us  40 %  █", "  exposed communication  0.60 us  60 %  █", "  idle                         0   0 %\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
 // TestPagesFitTheirTerminal, and pages for pipes stay as wide as they were.
 func TestPagesFitTheirTerminal(t *testing.T) {
 	a := analyze(t, "dp_moe_4rank")
