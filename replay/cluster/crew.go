@@ -114,7 +114,7 @@ func (c *crew) start(members []*member) error {
 	for _, h := range c.hosts {
 		for local, worker := range h.Workers {
 			m := members[worker]
-			start := &clusterpb.Start{Experiment: experiment, Workers: int32(len(members)), LocalIndex: int32(local), LocalSize: int32(len(h.Workers))}
+			start := &clusterpb.Start{Experiment: experiment, Workers: int32(len(members)), LocalIndex: int32(local), LocalSize: int32(len(h.Workers)), Env: c.job.Worker.Env}
 			if m.hello.LocalRank >= 0 {
 				start.LocalIndex = m.hello.LocalRank
 			}

@@ -93,11 +93,10 @@ func slurmMPI(launcher string) string {
 	return "none"
 }
 
-// slots gives every host its number of tasks: as it says, else an even share of what is
-// left.
+// slots gives every host its number of tasks: as many as it takes, in order, else an even
+// share of what those with a number leave.
 func (e Engine) slots(n int) ([]string, error) {
-	counts := make([]int, len(e.Hosts))
-	names := make([]string, len(e.Hosts))
+	counts, names := make([]int, len(e.Hosts)), make([]string, len(e.Hosts))
 	left, open := n, 0
 	for i, h := range e.Hosts {
 		name, count, given := strings.Cut(h, ":")
@@ -108,24 +107,24 @@ func (e Engine) slots(n int) ([]string, error) {
 		}
 		k, err := strconv.Atoi(count)
 		if err != nil || k < 1 {
-			return nil, fmt.Errorf("%w: host %q: expected HOST or HOST:TASKS", ErrEngine, h)
+			return nil, fmt.Errorf("%w: host %q: expected HOST or HOST:RANKS", ErrEngine, h)
 		}
-		counts[i] = k
-		left -= k
+		counts[i] = min(k, left)
+		left -= counts[i]
 	}
-	if left < open || open == 0 && left != 0 {
+	if open == 0 && left > 0 {
 		return nil, fmt.Errorf("%w: %d ranks don't fit on the hosts %s", ErrEngine, n, strings.Join(e.Hosts, ", "))
 	}
-	for i := range counts {
-		if counts[i] == 0 {
+	var list []string
+	for i, h := range e.Hosts {
+		if !strings.Contains(h, ":") {
 			counts[i] = (left + open - 1) / open
 			left -= counts[i]
 			open--
 		}
-	}
-	list := make([]string, len(names))
-	for i := range list {
-		list[i] = fmt.Sprintf("%s:%d", names[i], counts[i])
+		if counts[i] > 0 {
+			list = append(list, fmt.Sprintf("%s:%d", names[i], counts[i]))
+		}
 	}
 	return list, nil
 }

@@ -103,9 +103,10 @@ func TestSlots(t *testing.T) {
 		{[]string{"a:6", "b"}, 8, []string{"a:6", "b:2"}},
 		{[]string{"a:4", "b:4"}, 8, []string{"a:4", "b:4"}},
 		{[]string{"a:4", "b:4"}, 9, nil},
-		{[]string{"a:8", "b"}, 8, nil},
+		{[]string{"a:8", "b"}, 8, []string{"a:8"}},
+		{[]string{"a:4", "b:4"}, 2, []string{"a:2"}},
 		{[]string{"a:none"}, 8, nil},
-		{[]string{"a", "b", "c"}, 2, nil},
+		{[]string{"a", "b", "c"}, 2, []string{"a:1", "b:1"}},
 	} {
 		got, err := Engine{Name: "mpirun", Hosts: c.hosts}.slots(c.n)
 		if (err != nil) != (c.want == nil) || err != nil && !errors.Is(err, ErrEngine) {

@@ -205,7 +205,7 @@ func (j *joined) begin(s *clusterpb.Start) (*work, error) {
 		}
 	}
 	m, err := j.o.Worker.StartMember(launch.MemberOptions{Dir: dir, Experiment: experiment, Index: j.o.Task.Rank, Workers: int(s.Workers),
-		LocalIndex: int(s.LocalIndex), LocalSize: int(s.LocalSize), Interface: card})
+		LocalIndex: int(s.LocalIndex), LocalSize: int(s.LocalSize), Env: s.Env, Interface: card})
 	if err != nil {
 		return fail(err)
 	}

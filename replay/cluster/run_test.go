@@ -49,6 +49,25 @@ func experiment(ranks, iterations int) *planpb.Experiment {
 		Settings: &planpb.Settings{Iterations: int32(iterations), Warmup: 1, Verify: true, SpanMode: planpb.SpanMode_SPAN_MODE_SLEEP}}
 }
 
+// TestSettings: settings of a run reach its workers, wherever they are.
+func TestSettings(t *testing.T) {
+	worker := testWorker(t)
+	seen := filepath.Join(t.TempDir(), "seen")
+	script := filepath.Join(t.TempDir(), "worker")
+	text := fmt.Sprintf("#!/bin/sh\necho \"$MIXDOWN_A_SETTING\" >>%s\nexec %s --modules %s \"$@\"\n", seen, worker.Path, filepath.Dir(worker.Path))
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	j := newJobOf(t, launch.Worker{Path: script}, 2)
+	run := launch.Worker{Path: worker.Path, Env: []string{"MIXDOWN_A_SETTING=ring"}}
+	if _, err := run.Run(context.Background(), experiment(2, 1), launch.Options{Starter: j.leader.Starter(nil)}); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(seen); err != nil || string(data) != "ring\nring\n" {
+		t.Errorf("the workers saw %q, %v", data, err)
+	}
+}
+
 // job is a leader with n members, all in this process, with workers of their own.
 type job struct {
 	leader *Leader
@@ -59,7 +78,12 @@ type job struct {
 
 func newJob(t *testing.T, n int) *job {
 	t.Helper()
-	j := &job{worker: testWorker(t), ended: make(chan error, n)}
+	return newJobOf(t, testWorker(t), n)
+}
+
+func newJobOf(t *testing.T, worker launch.Worker, n int) *job {
+	t.Helper()
+	j := &job{worker: worker, ended: make(chan error, n)}
 	var err error
 	if j.leader, err = Listen(LeaderOptions{Address: "127.0.0.1:0", Token: "secret", Patience: 20 * time.Second}); err != nil {
 		t.Fatal(err)

@@ -50,6 +50,9 @@ func (r *running) account(i int, s Status, statuses []Status) string {
 	case state == 'T' || state == 't':
 		b.WriteString("; its process is stopped by a signal or a debugger")
 	}
+	if r.waitsInBarrier(s) {
+		b.WriteString("; it has done its part of the iteration and waits for the others")
+	}
 	for k, st := range s.Streams {
 		if text := r.streamAccount(i, s, k, st, statuses); text != "" {
 			b.WriteString("; ")
@@ -57,6 +60,19 @@ func (r *running) account(i int, s Status, statuses []Status) string {
 		}
 	}
 	return b.String()
+}
+
+// waitsInBarrier says whether a worker has ended the iteration that is under way.
+func (r *running) waitsInBarrier(s Status) bool {
+	if s.State != Verifying && s.State != WarmingUp && s.State != Timing || len(s.Streams) == 0 {
+		return false
+	}
+	for _, st := range s.Streams {
+		if st.Doing != StreamIdle || st.Since < r.crew.Began() {
+			return false
+		}
+	}
+	return true
 }
 
 // streamAccount says what a stream is in, "" when it is idle.

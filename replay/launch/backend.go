@@ -102,19 +102,23 @@ func KnownBackends() []string {
 // Worker is the worker program of this installation.
 type Worker struct {
 	Path string // of mixdown-worker; its modules lie beside it
+	// Env are settings, as NAME=VALUE, that workers on other hosts are started with. On
+	// this host a worker has the environment of this process: Path may be a script that
+	// sets more.
+	Env []string
 }
 
 // FindWorker looks for the worker: the environment's MIXDOWN_WORKER, else
 // beside this program, else on PATH.
 func FindWorker() (Worker, error) {
 	if path := os.Getenv("MIXDOWN_WORKER"); path != "" {
-		return Worker{path}, nil
+		return Worker{Path: path}, nil
 	}
 	if self, err := os.Executable(); err == nil {
 		if self, err = filepath.EvalSymlinks(self); err == nil {
 			path := filepath.Join(filepath.Dir(self), "mixdown-worker")
 			if _, err := os.Stat(path); err == nil {
-				return Worker{path}, nil
+				return Worker{Path: path}, nil
 			}
 		}
 	}
@@ -122,7 +126,7 @@ func FindWorker() (Worker, error) {
 	if err != nil {
 		return Worker{}, fmt.Errorf("%w: mixdown-worker is neither beside mixdown nor on PATH: run make build, or set MIXDOWN_WORKER", ErrUnavailable)
 	}
-	return Worker{path}, nil
+	return Worker{Path: path}, nil
 }
 
 // module is the file of a backend's module.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -25,6 +26,8 @@ type MemberOptions struct {
 	// LocalIndex is its place among the LocalSize workers of this host, which share
 	// its GPUs and memory.
 	LocalIndex, LocalSize int
+	// Env are further settings of its environment, as NAME=VALUE.
+	Env []string
 	// Interface is the network interface for libraries without a launcher of their
 	// own, "" for the loopback.
 	Interface string
@@ -57,7 +60,7 @@ func (w Worker) StartMember(o MemberOptions) (*Member, error) {
 	if o.Interface != "" {
 		args = append(args, "--interface", o.Interface)
 	}
-	p, err := spawn(exec.Command(w.Path, args...), filepath.Join(o.Dir, fmt.Sprintf("stderr.%d", o.Index)), nil)
+	p, err := spawn(exec.Command(w.Path, args...), filepath.Join(o.Dir, fmt.Sprintf("stderr.%d", o.Index)), slices.Concat(os.Environ(), o.Env))
 	if err != nil {
 		c.close()
 		return nil, fmt.Errorf("start worker %d: %w", o.Index, err)

@@ -50,7 +50,7 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	o.Getenv = os.Getenv
 	f := cmd.Flags()
 	f.StringVar(&o.Launch, "launch", Local, "how workers are started: local, on this host; mpirun or slurm, by it, on several; env, every task of a job that an engine started runs this command: see mixdown help hosts")
-	f.StringSliceVar(&o.Hosts, "hosts", nil, "with --launch mpirun: where, as `HOST` or HOST:RANKS, in the order of the ranks; without it mpirun decides")
+	f.StringSliceVar(&o.Hosts, "hosts", nil, "with --launch mpirun: where, as `HOST` or HOST:RANKS, which is the most that it takes, in the order of the ranks; without it mpirun decides")
 	f.StringVar(&o.Rendezvous, "rendezvous", "", "`HOST[:PORT]` of this command's task as the others reach it")
 	f.StringVar(&o.Interface, "interface", "", "network interface `NAME` for the libraries on all hosts; without it that of their way to the rendezvous")
 	f.StringArrayVar(&o.Args, "launch-arg", nil, "`ARGUMENT` for srun or mpirun, repeatable")

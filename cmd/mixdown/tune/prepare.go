@@ -90,16 +90,8 @@ func (o *Options) hardware() string {
 	return text
 }
 
-// onSeveral leaves what can be measured on several hosts.
+// onSeveral leaves what can be measured by the tasks of a job.
 func (o *Options) onSeveral(m *measure.Options) error {
-	if o.Launch.Launch == launching.Local {
-		return nil
-	}
-	for _, c := range m.Contenders {
-		if len(m.Variants.Settings(c)) > 0 {
-			return fmt.Errorf("%w: --backends: %s is set by variables of the environment, which --launch does not take to other hosts", cli.ErrUsage, c)
-		}
-	}
 	if o.Launch.Launch != launching.Env {
 		return nil
 	}

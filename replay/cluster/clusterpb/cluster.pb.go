@@ -707,6 +707,7 @@ type Start struct {
 	Workers       int32                  `protobuf:"varint,2,opt,name=workers,proto3" json:"workers,omitempty"`
 	LocalIndex    int32                  `protobuf:"varint,3,opt,name=local_index,json=localIndex,proto3" json:"local_index,omitempty"` // among the workers of its host
 	LocalSize     int32                  `protobuf:"varint,4,opt,name=local_size,json=localSize,proto3" json:"local_size,omitempty"`
+	Env           []string               `protobuf:"bytes,6,rep,name=env,proto3" json:"env,omitempty"`         // settings of the worker's environment, NAME=VALUE
 	Address       string                 `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"` // whose interface libraries use, empty for that of the connection
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -768,6 +769,13 @@ func (x *Start) GetLocalSize() int32 {
 		return x.LocalSize
 	}
 	return 0
+}
+
+func (x *Start) GetEnv() []string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
 }
 
 func (x *Start) GetAddress() string {
@@ -1331,7 +1339,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\"-\n" +
 	"\x04Pong\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x15\n" +
-	"\x06now_ns\x18\x02 \x01(\x03R\x05nowNs\"\x9b\x01\n" +
+	"\x06now_ns\x18\x02 \x01(\x03R\x05nowNs\"\xad\x01\n" +
 	"\x05Start\x12\x1e\n" +
 	"\n" +
 	"experiment\x18\x01 \x01(\fR\n" +
@@ -1340,7 +1348,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\vlocal_index\x18\x03 \x01(\x05R\n" +
 	"localIndex\x12\x1d\n" +
 	"\n" +
-	"local_size\x18\x04 \x01(\x05R\tlocalSize\x12\x18\n" +
+	"local_size\x18\x04 \x01(\x05R\tlocalSize\x12\x10\n" +
+	"\x03env\x18\x06 \x03(\tR\x03env\x12\x18\n" +
 	"\aaddress\x18\x05 \x01(\tR\aaddress\"\xea\x01\n" +
 	"\x06Status\x12\x10\n" +
 	"\x03pid\x18\x01 \x01(\x03R\x03pid\x12\x14\n" +

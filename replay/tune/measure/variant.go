@@ -195,7 +195,7 @@ func workerWith(w launch.Worker, env []string, dir string) (launch.Worker, error
 	if err := os.WriteFile(script, []byte(b.String()), 0o755); err != nil {
 		return w, err
 	}
-	return launch.Worker{Path: script}, nil
+	return launch.Worker{Path: script, Env: env}, nil
 }
 
 // quoted is text as one word of a shell.
