@@ -165,6 +165,8 @@ func TestNoSecretInFiles(t *testing.T) {
 		append([]string{"analyze", "--format", "json", "--html", dir + "/a.html", "--markdown", dir + "/a.md", "--parquet", dir + "/tables",
 			"--perfetto", dir + "/a.pftrace", "--chrome", dir + "/a.json"}, inputs...),
 		append([]string{"inspect"}, inputs...),
+		{"diff", inputs[0], inputs[1], "--html", dir + "/diff.html"},
+		{"diff", inputs[0], inputs[1], "--format", "json"},
 		append([]string{"plan", "-o", dir + "/plan.pb"}, inputs...),
 		append([]string{"gate", "baseline", "save", "-o", dir + "/baseline.json"}, inputs...),
 	} {

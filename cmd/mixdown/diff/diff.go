@@ -15,6 +15,7 @@ import (
 	"mixdown/cmd/mixdown/comparing"
 	"mixdown/cmd/mixdown/input"
 	"mixdown/cmd/mixdown/page"
+	"mixdown/ingest/remote"
 )
 
 // Options are the dependencies and flags of the command.
@@ -107,7 +108,7 @@ func summarize(ctx context.Context, opts *Options, arg string) (s *diff.Summary,
 		return nil, nil, err // names the file or folder
 	}
 	if strict = in.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics); strict != nil {
-		strict = fmt.Errorf("%s: %w", arg, strict)
+		strict = fmt.Errorf("%s: %w", remote.Redact(arg), strict)
 	}
-	return diff.Summarize(diff.Input{Name: arg, Run: job.Run, Match: job.Match, Clocks: job.Clocks}), strict, nil
+	return diff.Summarize(diff.Input{Name: remote.Redact(arg), Run: job.Run, Match: job.Match, Clocks: job.Clocks}), strict, nil
 }
