@@ -191,7 +191,7 @@ func TestStoreFailsWhileWritten(t *testing.T) {
 	puts := 0
 	p := remotetest.NewProxy(t, s.Address, func(r *http.Request) remotetest.Fault {
 		if r.Method == http.MethodPut {
-			if puts++; puts > 14 { // in the second rank
+			if puts++; puts > 14 { // in the middle of a rank
 				return remotetest.Fault{Status: 403}
 			}
 			return remotetest.Fault{Status: []int{0, 503}[puts%2]}

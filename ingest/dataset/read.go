@@ -101,7 +101,11 @@ func (d *Dataset) read(rank int, tables []string) (*trace.Rank, []diagnostic.Dia
 	var g []group
 	var diags []diagnostic.Diagnostic
 	all := tablesOf(r, &g, &diags)
+	_, onDisk := d.at.(Folder)
 	for _, name := range tables {
+		if !onDisk && m.Files[name].Rows == 0 {
+			continue // a request for nothing
+		}
 		if err := readTable(d.at, tablePath(name, rank), m.Files[name], all[name]); err != nil {
 			return nil, nil, err
 		}
@@ -184,7 +188,11 @@ func read(ctx context.Context, at Place, progress func(done, total int), one fun
 	var next, done atomic.Int64
 	lists := &lists{}
 	var wg sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
+	readers := runtime.GOMAXPROCS(0)
+	if _, onDisk := at.(Folder); !onDisk {
+		readers = max(readers, markerReaders) // most of the time they wait for the store
+	}
+	for range min(n, readers) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				run.Ranks[i], diags[i], failures[i] = one(d, d.markers[i].Rank)

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -223,10 +224,15 @@ func (w *Writer) publish(m marker, temporary string) (Entry, error) {
 	if err := w.Remove(m.Rank); err != nil {
 		return Entry{}, err
 	}
-	for _, table := range Tables() {
-		if err := w.at.put(tablePath(table, m.Rank), filepath.Join(temporary, table)); err != nil {
-			return Entry{}, fmt.Errorf("write dataset: %w", err)
-		}
+	// At once: a store takes its time for each.
+	failures := make([]error, len(Tables()))
+	var wg sync.WaitGroup
+	for i, table := range Tables() {
+		wg.Go(func() { failures[i] = w.at.put(tablePath(table, m.Rank), filepath.Join(temporary, table)) })
+	}
+	wg.Wait()
+	if err := cmp.Or(failures...); err != nil {
+		return Entry{}, fmt.Errorf("write dataset: %w", err)
 	}
 	if err := w.putJSON(markerPath(m.Rank), m); err != nil {
 		return Entry{}, err
