@@ -117,6 +117,9 @@ func transferTime(start, end []int64) (last, took, least int64) {
 			list = append(list, at-last)
 		}
 	}
+	if len(list) == 0 { // times that no trace has
+		return last, 0, 0
+	}
 	slices.Sort(list)
 	return last, list[(len(list)-1)/2], list[0]
 }

@@ -289,7 +289,7 @@ func (g *Graph) measure() {
 			if o == nil {
 				break
 			}
-			s := side{issued: o.Issued, start: o.Ts, end: o.Ts + o.Dur, wait: waits[x.task]}
+			s := side{issued: o.Issued, start: o.Ts, end: max(o.Ts, o.Ts+o.Dur), wait: waits[x.task]}
 			if s.wait != none {
 				s.stood = g.tasks[s.wait].GetWait().BlockedNs
 			}

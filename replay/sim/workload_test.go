@@ -182,3 +182,24 @@ func BenchmarkPlayWorkload(b *testing.B) {
 		}
 	}
 }
+
+// Times that no trace should have, from a dataset that someone else made, are played
+// without a panic.
+func TestImpossibleTimes(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		w := randomWorkload(rng)
+		for _, p := range w.Programs {
+			for _, task := range p.Tasks {
+				if task.GetCommunication() != nil {
+					task.Origin = &planpb.Origin{Rank: p.Rank, Ts: rng.Int64N(2000) - 1000, Dur: rng.Int64N(2000) - 1000, Issued: rng.Int64N(2000)}
+				}
+			}
+		}
+		g := NewGraph(w)
+		// Such times may contradict each other: then tasks wait for each other.
+		if _, err := g.Fidelity(); err != nil && !errors.Is(err, ErrPlan) {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
