@@ -20,7 +20,7 @@ need_command protoc protobuf-compiler
 need_command mpirun.openmpi openmpi-bin
 need_command mpirun.mpich mpich
 if command -v dpkg-query >/dev/null 2>&1; then
-	for package in libprotobuf-dev libgloo-dev libopenmpi-dev libmpich-dev libucx-dev; do
+	for package in libprotobuf-dev libgloo-dev libopenmpi-dev libmpich-dev libucx-dev libzfp1; do
 		need_package "$package"
 	done
 fi

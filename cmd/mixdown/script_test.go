@@ -62,6 +62,8 @@ func TestScripts(t *testing.T) {
 				return err == nil, nil
 			case "hosts":
 				return canMakeHosts(), nil
+			case "zfp":
+				return exec.Command(worker, "--probe-codec", "zfp").Run() == nil, nil
 			case "gpu":
 				return exec.Command(worker, "--probe-device", "cuda").Run() == nil, nil
 			}

@@ -14,11 +14,13 @@ target_link_libraries(mixdown_plan PUBLIC ${Protobuf_LIBRARIES} Threads::Threads
 target_compile_options(mixdown_plan PRIVATE -w)
 
 add_executable(mixdown-worker
+  worker/accuracy.cpp
   worker/arguments.cpp
   worker/buffers.cpp
   worker/check.cpp
   worker/communicators.cpp
   worker/compile.cpp
+  worker/compressed.cpp
   worker/control.cpp
   worker/device_buffers.cpp
   worker/device_executor.cpp
@@ -38,4 +40,4 @@ add_executable(mixdown-worker
   worker/values.cpp
   worker/watchdog.cpp)
 target_include_directories(mixdown-worker PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(mixdown-worker PRIVATE mixdown_arith mixdown_device mixdown_plan ${CMAKE_DL_LIBS} Threads::Threads)
+target_link_libraries(mixdown-worker PRIVATE mixdown_arith mixdown_codec mixdown_device mixdown_plan ${CMAKE_DL_LIBS} Threads::Threads)

@@ -49,6 +49,9 @@ Arguments parse_arguments(int argc, char** argv) {
     } else if (name == "--probe-device") {
       if (value != "cuda" && value != "hip") throw std::invalid_argument("--probe-device " + value + ": known are cuda, hip");
       arguments.probe_device = value;
+    } else if (name == "--probe-codec") {
+      if (value != "zfp") throw std::invalid_argument("--probe-codec " + value + ": known is zfp");
+      arguments.probe_codec = value;
     } else if (name == "--index") {
       arguments.index = int_of(value, name);
     } else if (name == "--local-index") {
@@ -62,7 +65,7 @@ Arguments parse_arguments(int argc, char** argv) {
   if (arguments.modules.empty()) {
     arguments.modules = std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
   }
-  if (!arguments.probe.empty() || !arguments.probe_device.empty()) return arguments;
+  if (!arguments.probe.empty() || !arguments.probe_device.empty() || !arguments.probe_codec.empty()) return arguments;
   if (arguments.experiment.empty()) throw std::invalid_argument("--experiment is missing");
   if (arguments.control.empty()) throw std::invalid_argument("--control is missing");
   if (arguments.out.empty()) throw std::invalid_argument("--out is missing");
@@ -77,6 +80,7 @@ const char* usage() {
          "                      [--modules DIR] [--interface NAME]\n"
          "       mixdown-worker --probe BACKEND [--modules DIR]\n"
          "       mixdown-worker --probe-device cuda|hip\n"
+         "       mixdown-worker --probe-codec zfp\n"
          "\n"
          "Runs one rank of an experiment. Started by mixdown, one process for each rank.\n";
 }

@@ -30,19 +30,23 @@ Buffer::Buffer(Buffer&& other) noexcept : bytes_(other.bytes_), memory_(std::exc
 
 void Buffer::clear() { std::memset(memory_, 0, bytes_ + 2 * kGuard); }
 
-void BufferSizes::need(size_t stream, int64_t in_bytes, int64_t out_bytes) {
+void BufferSizes::need(size_t stream, int64_t in_bytes, int64_t out_bytes, int64_t work_bytes) {
   if (in.size() <= stream) {
     in.resize(stream + 1);
     out.resize(stream + 1);
+    work.resize(stream + 1);
   }
   in[stream] = std::max(in[stream], in_bytes);
   out[stream] = std::max(out[stream], out_bytes);
+  work[stream] = std::max(work[stream], work_bytes);
 }
 
 int64_t BufferSizes::total() const {
   // Counts and streams are bounded by validation, their product is not.
   double sum = 0;
-  for (size_t s = 0; s < in.size(); ++s) sum += static_cast<double>(in[s]) + static_cast<double>(out[s]);
+  for (const auto* sizes : {&in, &out, &work}) {
+    for (const int64_t bytes : *sizes) sum += static_cast<double>(bytes);
+  }
   return sum < 9e18 ? static_cast<int64_t>(sum) : INT64_MAX;
 }
 
@@ -54,7 +58,9 @@ std::vector<StreamBuffers> allocate(const BufferSizes& sizes, int64_t workers_to
   }
   std::vector<StreamBuffers> buffers;
   buffers.reserve(sizes.in.size());
-  for (size_t s = 0; s < sizes.in.size(); ++s) buffers.push_back({Buffer(sizes.in[s]), Buffer(sizes.out[s])});
+  for (size_t s = 0; s < sizes.in.size(); ++s) {
+    buffers.push_back({Buffer(sizes.in[s]), Buffer(sizes.out[s]), Buffer(sizes.work[s])});
+  }
   return buffers;
 }
 

@@ -34,13 +34,15 @@ class Buffer {
 struct StreamBuffers {
   Buffer in;
   Buffer out;
+  Buffer work;  ///< of codecs
 };
 
-/// Largest input and output, in bytes, of each stream over all plans.
+/// Largest input, output and work space, in bytes, of each stream over all plans.
 struct BufferSizes {
   std::vector<int64_t> in;
   std::vector<int64_t> out;
-  void need(size_t stream, int64_t in_bytes, int64_t out_bytes);
+  std::vector<int64_t> work;
+  void need(size_t stream, int64_t in_bytes, int64_t out_bytes, int64_t work_bytes);
   int64_t total() const;
 };
 

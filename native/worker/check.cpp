@@ -116,6 +116,14 @@ class Findings {
     texts.push_back(describe(o_, task_) + ": bytes " + side + " its output were written");
   }
 
+  void inaccurate(const Accuracy& a, double bound) {
+    texts.push_back(describe(o_, task_) + ": compressed, it is " + text_of(a.relative()) +
+                    " of its magnitude off in the square mean, the worst element " +
+                    text_of(a.worst) + " of its own and " + text_of(a.max_abs) + " in itself; the codec explains " +
+                    text_of(bound) +
+                    (a.finite ? "" : "; some elements are no finite numbers"));
+  }
+
   void input_written() { texts.push_back(describe(o_, task_) + ": its input was written"); }
 
   std::vector<std::string> texts;
@@ -169,6 +177,7 @@ void each_call(const Operation& o, const Expectation& e, char* in, char* out, F 
 }
 
 void fill(const Operation& o, const Expectation& e, char* in) {
+  if (o.compressed != nullptr) return fill_real(o, e, in);
   int64_t index = 0;
   for (const Segment& segment : e.input) {
     const Values values(e.pattern, o.dtype, segment.rank, e.member, segment.operation);
@@ -193,6 +202,7 @@ int64_t compare_output(const Operation& o, const Expectation& e, const char* out
 
 // Whether the input is still what `fill` made of it.
 bool unchanged(const Operation& o, const Expectation& e, const char* in) {
+  if (o.compressed != nullptr) return unchanged_real(o, e, in);
   const int64_t element = size_of(o.dtype);
   std::vector<char> chunk(kChunk * element);
   for (const Segment& segment : e.input) {
@@ -234,9 +244,17 @@ void Check::prepare(const Operation& o, const Expectation& e, char* in, char* ou
 void Check::inspect(int task, const Operation& o, const Expectation& e, char* in, char* out) {
   Findings findings(o, task);
   int64_t elements = 0;
+  Accuracy accuracy;
   each_call(o, e, in, out, [&](const Operation& call, const Expectation& expectation, char* input, char* output) {
     const Pointers data = pointers_of(call, input, output);
-    elements += compare_output(call, expectation, data.out, findings);
+    if (call.compressed != nullptr) {
+      const Accuracy a = measure_accuracy(call, expectation, data.out);
+      if (!a.within(*call.compressed)) findings.inaccurate(a, call.compressed->bound());
+      elements += a.elements;
+      accuracy.add(a);
+    } else {
+      elements += compare_output(call, expectation, data.out, findings);
+    }
     if (call.overlap == Overlap::kNone && !unchanged(call, expectation, data.in)) findings.input_written();
   });
   const Writable memory = writable(o, in, out);
@@ -246,6 +264,10 @@ void Check::inspect(int task, const Operation& o, const Expectation& e, char* in
   std::lock_guard lock(mutex_);
   ++operations_;
   elements_ += elements;
+  if (o.codec >= 0) {
+    if (accuracies_.size() <= static_cast<size_t>(o.codec)) accuracies_.resize(static_cast<size_t>(o.codec) + 1);
+    accuracies_[static_cast<size_t>(o.codec)].add(accuracy);
+  }
   for (auto& text : findings.texts) {
     if (errors_.size() < kMaxErrors) errors_.push_back(std::move(text));
   }

@@ -1,4 +1,5 @@
-// The data check: fills inputs with known numbers and compares outputs.
+// The data check: fills inputs with known numbers and compares outputs. What is
+// compressed need not be exact, but within its codec's bound.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/accuracy.h"
 #include "worker/operation.h"
 #include "worker/oracle.h"
 
@@ -25,6 +27,9 @@ class Check {
   int64_t operations() const { return operations_; }
   int64_t elements() const { return elements_; }
 
+  /// Of compressed operations, by Operation::codec.
+  const std::vector<Accuracy>& accuracies() const { return accuracies_; }
+
   /// The first few wrong elements, in words.
   const std::vector<std::string>& errors() const { return errors_; }
 
@@ -32,6 +37,7 @@ class Check {
   std::mutex mutex_;
   int64_t operations_ = 0;
   int64_t elements_ = 0;
+  std::vector<Accuracy> accuracies_;
   std::vector<std::string> errors_;
 };
 

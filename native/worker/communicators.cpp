@@ -25,7 +25,10 @@ int64_t largest_input(int communicator, const std::vector<Program>& programs) {
   int64_t bytes = 0;
   for (const Program& program : programs) {
     for (const Operation& o : program.operations) {
-      if (o.communicator == communicator && o.turn >= 0) bytes = std::max({bytes, o.in_bytes, o.out_bytes});
+      if (o.communicator != communicator || o.turn < 0) continue;
+      bytes = std::max({bytes, o.in_bytes, o.out_bytes});
+      // Of few elements there may be more bytes than before.
+      each_compressed(o, [&](const Compressed& payload) { bytes = std::max(bytes, payload.largest()); });
     }
   }
   return bytes;

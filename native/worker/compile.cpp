@@ -110,7 +110,11 @@ Operation compile_operation(const pb::Communication& c, int rank, const Groups& 
   }
   o.in_bytes = in * element;
   o.out_bytes = out * element;
-  if (c.in_place()) overlap(o, groups.position(c.group(), rank), is_root);
+  const int position = groups.position(c.group(), rank);
+  if (c.in_place()) overlap(o, position, is_root);
+  if (c.has_compression() && (c.parts().empty() || element_wise(c.op()))) {
+    o.compressed = std::make_shared<Compressed>(c.compression(), o, position, groups.size(c.group()));
+  }
   if (element_wise(c.op())) return o;  // parts lie one after the other: one call is as good
   int64_t in_offset = 0;
   int64_t out_offset = 0;
@@ -123,6 +127,20 @@ Operation compile_operation(const pb::Communication& c, int rank, const Groups& 
     o.parts.push_back(std::move(part));
   }
   return o;
+}
+
+// The codec's place in the program, which is added where it is new.
+int codec_of(Program& program, const pb::Communication& c) {
+  if (!c.has_compression() || c.op() == pb::OP_BARRIER) return -1;
+  const auto same = [&](const pb::Compression& known) {
+    return known.codec() == c.compression().codec() && known.rate() == c.compression().rate();
+  };
+  const auto found = std::find_if(program.codecs.begin(), program.codecs.end(), same);
+  if (found == program.codecs.end()) {
+    program.codecs.push_back(c.compression());
+    return static_cast<int>(program.codecs.size()) - 1;
+  }
+  return static_cast<int>(found - program.codecs.begin());
 }
 
 // The collectives of each communicator, in the order of their seq.
@@ -220,6 +238,7 @@ Program compile(const pb::Plan& plan, int plan_index, int worker, const Groups& 
       const auto [entry, fresh] = known.try_emplace({c.group(), c.backend()}, 0);
       if (fresh) entry->second = communicators.index(CommunicatorTable::key(plan.workload(), c));
       o.communicator = entry->second;
+      o.codec = codec_of(program, c);
       program.operations.push_back(std::move(o));
       if (!point_to_point(c.op())) turns[program.operations.back().communicator].push_back({c.seq(), task.id()});
       if (with_expectations) program.expectations.push_back(expect(c, source.rank(), groups, match));
@@ -237,11 +256,13 @@ Program compile(const pb::Plan& plan, int plan_index, int worker, const Groups& 
 }
 
 void measure(const pb::Program& program, const Groups& groups, const Match& match, BufferSizes& sizes) {
-  for (int s = 0; s < program.streams_size(); ++s) sizes.need(static_cast<size_t>(s), 0, 0);
+  for (int s = 0; s < program.streams_size(); ++s) sizes.need(static_cast<size_t>(s), 0, 0, 0);
   for (const auto& task : program.tasks()) {
     if (!task.has_communication()) continue;
     const Operation o = compile_operation(task.communication(), program.rank(), groups, match);
-    sizes.need(static_cast<size_t>(task.stream()), o.input_buffer(), o.output_buffer());
+    int64_t work = 0;  // that parts share: they run one after the other
+    each_compressed(o, [&](const Compressed& payload) { work = std::max(work, payload.work()); });
+    sizes.need(static_cast<size_t>(task.stream()), o.input_buffer(), o.output_buffer(), work);
   }
 }
 

@@ -41,6 +41,7 @@ struct Program {
   std::vector<std::vector<int>> streams;  ///< the steps of each stream
   std::vector<Operation> operations;
   std::vector<Expectation> expectations;  ///< of the operations, when data is checked
+  std::vector<pb::Compression> codecs;    ///< in the order of their first use
 };
 
 /// All communicators of an experiment, in the order in which all workers make

@@ -61,6 +61,19 @@ const char* refusal(pb::DType dtype, pb::ReduceOp op) {
   }
 }
 
+int compressible_bits(pb::DType dtype) {
+  switch (dtype) {
+    case pb::DTYPE_FLOAT64:
+    case pb::DTYPE_COMPLEX128:
+      return 64;
+    case pb::DTYPE_FLOAT32:
+    case pb::DTYPE_COMPLEX64:
+      return 32;
+    default:
+      return is_float(dtype) ? 16 : 0;
+  }
+}
+
 void lower(pb::Plan& plan) {
   for (auto& program : *plan.mutable_workload()->mutable_programs()) {
     for (auto& task : *program.mutable_tasks()) {

@@ -15,5 +15,6 @@ int main(int argc, char** argv) {
     return mixdown::kUsage;
   }
   if (!arguments.probe_device.empty()) return mixdown::probe_device(arguments.probe_device);
+  if (!arguments.probe_codec.empty()) return mixdown::probe_codec();
   return arguments.probe.empty() ? mixdown::run(arguments) : mixdown::probe(arguments);
 }

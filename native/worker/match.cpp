@@ -15,6 +15,11 @@ namespace {
 
 using Members = std::vector<const pb::Communication*>;
 
+bool compressed_alike(const pb::Communication& a, const pb::Communication& b) {
+  return a.has_compression() == b.has_compression() && a.compression().codec() == b.compression().codec() &&
+         a.compression().rate() == b.compression().rate();
+}
+
 // Elements that every member must have alike, for operations that have such.
 int64_t common_count(const pb::Communication& c, bool root) {
   switch (c.op()) {
@@ -56,6 +61,7 @@ void check_alike(int plan, const std::string& what, const Members& members, cons
     if (reduces(c.op()) && c.reduce_op() != first.reduce_op()) disagree(plan, what, ranks + "the reduce op");
     if (rooted(c.op()) && c.root() != first.root()) disagree(plan, what, ranks + "the root");
     if (c.in_place() != first.in_place()) disagree(plan, what, ranks + "being in place");
+    if (!compressed_alike(c, first)) disagree(plan, what, ranks + "the compression");
     if (c.reduce_op() == pb::REDUCE_OP_PREMUL_SUM && c.factor() != first.factor()) {
       disagree(plan, what, ranks + "the factor");
     }
@@ -130,6 +136,9 @@ class Ends {
       }
       if (send.communication->backend() != receive.communication->backend()) {
         disagree(plan_, what, "the sides disagree on the backend");
+      }
+      if (!compressed_alike(*send.communication, *receive.communication)) {
+        disagree(plan_, what, "the sides disagree on the compression");
       }
     }
   }

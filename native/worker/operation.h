@@ -1,11 +1,13 @@
 // A communication made ready to run: nothing is looked up or allocated any more.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "mixdown/backend.h"
 #include "plan.pb.h"
+#include "worker/compressed.h"
 
 namespace mixdown {
 
@@ -40,6 +42,12 @@ struct Operation {
   /// Of a coalesced operation that needs several calls: its calls, each at an
   /// offset, in bytes, of the whole's input and output.
   std::vector<Operation> parts;
+
+  /// Null where the payload goes as it is. Of an operation with parts each of those
+  /// has its own.
+  std::shared_ptr<Compressed> compressed;
+  int codec = -1;  ///< index into Program::codecs, -1 for none; of the whole operation
+
   int64_t in_offset = 0;
   int64_t out_offset = 0;
 
@@ -80,13 +88,17 @@ inline void bind(Operation& operation, char* in, char* out) {
 /// Runs it. `in` and `out` are the buffers.
 inline void execute(const Operation& o, Communicator& c, char* in, char* out) {
   if (!o.parts.empty()) {
-    c.group_start();
+    // What is held back can't be decompressed yet.
+    const bool grouped = o.codec < 0;
+    if (grouped) c.group_start();
     for (const Operation& part : o.parts) execute(part, c, in + part.in_offset, out + part.out_offset);
-    return c.group_end();
+    if (grouped) c.group_end();
+    return;
   }
   const Pointers data = pointers_of(o, in, out);
   in = data.in;
   out = data.out;
+  if (o.compressed != nullptr) return o.compressed->execute(o, c, in, out);
   switch (o.op) {
     case pb::OP_ALL_REDUCE:
       return c.all_reduce(in, out, o.count, o.dtype, o.reduction);
@@ -120,6 +132,13 @@ inline void execute(const Operation& o, Communicator& c, char* in, char* out) {
     default:
       return c.batch(o.transfers.data(), o.transfers.size(), o.dtype);
   }
+}
+
+/// Calls f(Compressed&) for the operation's payloads that are compressed.
+template <typename F>
+void each_compressed(const Operation& o, F f) {
+  if (o.compressed != nullptr) f(*o.compressed);
+  for (const Operation& part : o.parts) each_compressed(part, f);
 }
 
 }  // namespace mixdown

@@ -44,6 +44,7 @@ inline pb::Communication part_of(const pb::Communication& c, int part) {
   one.set_reduce_op(c.reduce_op());
   one.set_factor(c.factor());
   one.set_in_place(c.in_place());
+  if (c.has_compression()) *one.mutable_compression() = c.compression();
   one.set_in_count(c.parts(part).in_count());
   one.set_out_count(c.parts(part).out_count());
   return one;

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "codec/codec.h"
 #include "device/gpu.h"
 #include "worker/exit.h"
 #include "worker/modules.h"
@@ -74,6 +75,16 @@ int probe_device(const std::string& kind) {
     gpu.check(gpu.api().device_count(&count), "counting devices");
     std::printf("{\"count\":%d,\"name\":%s,\"driver\":%s,\"emulated\":%s}\n", count, quoted(gpu.name()).c_str(),
                 quoted(gpu.driver_version()).c_str(), gpu.emulated() ? "true" : "false");
+    return kDone;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "mixdown-worker: %s\n", error.what());
+    return kUsage;
+  }
+}
+
+int probe_codec() {
+  try {
+    std::printf("{\"version\":%s}\n", quoted(zfp_version()).c_str());
     return kDone;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mixdown-worker: %s\n", error.what());

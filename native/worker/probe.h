@@ -15,4 +15,7 @@ int probe(const Arguments& arguments);
 /// the exit code.
 int probe_device(const std::string& kind);
 
+/// Prints the version of zfp's library, as JSON. Returns the exit code.
+int probe_codec();
+
 }  // namespace mixdown

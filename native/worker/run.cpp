@@ -28,6 +28,13 @@
 namespace mixdown {
 namespace {
 
+// Of its last run.
+int64_t codec_ns(const Operation& o) {
+  int64_t ns = 0;
+  each_compressed(o, [&](const Compressed& payload) { ns += payload.codec_ns(); });
+  return ns;
+}
+
 // Everything a run needs, in the order in which it comes to be.
 class Worker {
  public:
@@ -46,6 +53,7 @@ class Worker {
   int plans() const { return experiment_.plans_size(); }
   void step(WorkerState state, int plan, int iteration, Check* check);
   void record(int plan, int iteration);
+  void report_codecs(int plan, const Check* check);
   std::vector<pb::BackendInfo> load_backends();
   void bind_all();
   bool several_streams_communicate() const;
@@ -121,6 +129,10 @@ void Worker::bind_all() {
     for (const Step& step : program.steps) {
       if (step.operation < 0) continue;
       Operation& o = program.operations[step.operation];
+      if (ordered_[o.communicator] && o.codec >= 0) {
+        throw std::runtime_error("backend " + keys_[o.communicator].backend + " works on device memory, and codecs on the " +
+                                 "host's: compress only what a backend for host memory carries");
+      }
       if (ordered_[o.communicator]) {
         o.premultiplies = true;
         for (Operation& part : o.parts) part.premultiplies = true;
@@ -129,6 +141,7 @@ void Worker::bind_all() {
       } else {
         StreamBuffers& b = buffers_[step.stream];
         bind(o, b.in.data(), b.out.data());
+        each_compressed(o, [&](Compressed& payload) { payload.bind(b.work.data()); });
       }
     }
   }
@@ -218,8 +231,38 @@ void Worker::step(WorkerState state, int plan, int iteration, Check* check) {
   end_ = executor_->run(programs_[plan], start_, {plan, iteration, -1}, check);
 }
 
+// What the codecs of a plan do, `check` null where data is not checked.
+void Worker::report_codecs(int plan, const Check* check) {
+  const Program& program = programs_[plan];
+  for (size_t k = 0; k < program.codecs.size(); ++k) {
+    pb::Record record;
+    pb::Compressed* entry = record.mutable_compressed();
+    entry->set_plan(plan);
+    *entry->mutable_compression() = program.codecs[k];
+    for (const Operation& o : program.operations) {
+      if (o.codec != static_cast<int>(k)) continue;
+      entry->set_operations(entry->operations() + 1);
+      each_compressed(o, [&](const Compressed& payload) {
+        entry->set_bytes(entry->bytes() + payload.bytes());
+        entry->set_compressed_bytes(entry->compressed_bytes() + payload.compressed_bytes());
+      });
+    }
+    if (check != nullptr && k < check->accuracies().size()) {
+      const Accuracy& a = check->accuracies()[k];
+      entry->set_elements(a.elements);
+      entry->set_max_abs_error(a.max_abs);
+      entry->set_squared_error(a.squared_error);
+      entry->set_squared_exact(a.squared_exact);
+    }
+    results_.write(record);
+  }
+}
+
 void Worker::verify() {
-  if (!settings().verify()) return;
+  if (!settings().verify()) {
+    for (int p = 0; p < plans(); ++p) report_codecs(p, nullptr);
+    return;
+  }
   for (int p = 0; p < plans(); ++p) {
     Check check;
     step(WorkerState::kVerifying, p, 0, &check);
@@ -230,6 +273,7 @@ void Worker::verify() {
     verification->set_elements(check.elements());
     for (const auto& error : check.errors()) verification->add_errors(error);
     results_.write(record);
+    report_codecs(p, &check);
     programs_[p].expectations.clear();
   }
   // Timed passes send zeros.
@@ -272,12 +316,20 @@ void Worker::record(int plan, int iteration) {
   entry->set_iteration(iteration);
   entry->set_start_ns(start_);
   entry->set_end_ns(end_);
+  const Program& program = programs_[plan];
+  std::vector<int64_t> codecs(program.codecs.size());
+  for (const Operation& o : program.operations) {
+    if (o.codec >= 0) codecs[static_cast<size_t>(o.codec)] += codec_ns(o);
+  }
+  for (const int64_t ns : codecs) entry->add_codec_ns(ns);
   if (iteration < settings().samples()) {
-    for (size_t t = 0; t < programs_[plan].steps.size(); ++t) {
+    for (size_t t = 0; t < program.steps.size(); ++t) {
       pb::TaskTime* time = entry->add_tasks();
       time->set_task(static_cast<int32_t>(t));
       time->set_start_ns(executor_->times()[t].start);
       time->set_end_ns(executor_->times()[t].end);
+      const int operation = program.steps[t].operation;
+      if (operation >= 0) time->set_codec_ns(codec_ns(program.operations[operation]));
     }
   }
   results_.write(record);

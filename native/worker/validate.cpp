@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "worker/compressed.h"
 #include "worker/experiment.h"
 #include "worker/groups.h"
 #include "worker/lower.h"
@@ -177,6 +178,15 @@ void check_reduction(const pb::Communication& c, const Cursor& at) {
   at.require(c.reduce_op() != pb::REDUCE_OP_PREMUL_SUM || std::isfinite(c.factor()), "factor is not a number");
 }
 
+void check_compression(const pb::Communication& c, const Cursor& at) {
+  at.require(c.op() != pb::OP_BARRIER, "barrier has nothing to compress");
+  const double bits = bits_of(c.compression());
+  at.require(bits > 0, "its codec is not set or unknown, or its rate is not a multiple of 1/4 from 3 to 63.75");
+  const int size = compressible_bits(c.dtype());
+  at.require(size > 0, "only floating types can be compressed, not " + name_of(c.dtype()));
+  at.require(bits < size, name_of(c.compression()) + " does not make " + name_of(c.dtype()) + " smaller");
+}
+
 // NAME or NAME:SETTINGS.
 void check_backend(const std::string& backend, const Cursor& at) {
   const std::string letters = "abcdefghijklmnopqrstuvwxyz0123456789_-";
@@ -212,6 +222,7 @@ void check_communication(const pb::Communication& c, int rank, const pb::Workloa
   at.require(!rooted(c.op()) || groups.position(c.group(), c.root()) >= 0,
              "root " + number(c.root()) + " is not in group " + number(c.group()));
   check_backend(c.backend(), at);
+  if (c.has_compression()) check_compression(c, at);
   if (point_to_point(c.op())) {
     at.require(c.parts().empty(), name_of(c.op()) + " cannot have parts");
     return check_transfers(c, groups, at);

@@ -42,10 +42,10 @@ struct Format {
 constexpr Format kHalf{10, 15};
 constexpr Format kBFloat{7, 127};
 
-uint16_t encode(const Format& format, int64_t value) {
+uint16_t encode(const Format& format, double value) {
   if (value == 0) return 0;
   int exponent = 0;
-  const double fraction = std::frexp(std::fabs(static_cast<double>(value)), &exponent);  // in [0.5, 1)
+  const double fraction = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
   const auto significand = static_cast<uint32_t>(std::ldexp(fraction, format.fraction_bits + 1));
   const uint32_t biased = static_cast<uint32_t>(exponent - 1 + format.bias);
   const uint32_t bits = (biased << format.fraction_bits) | (significand & ((1u << format.fraction_bits) - 1));
@@ -66,7 +66,7 @@ constexpr int64_t kTableEnd = 2048;
 
 std::array<uint16_t, 2 * kTableEnd + 1> table(const Format& format) {
   std::array<uint16_t, 2 * kTableEnd + 1> encoded;
-  for (int64_t v = -kTableEnd; v <= kTableEnd; ++v) encoded[v + kTableEnd] = encode(format, v);
+  for (int64_t v = -kTableEnd; v <= kTableEnd; ++v) encoded[v + kTableEnd] = encode(format, static_cast<double>(v));
   return encoded;
 }
 
@@ -122,6 +122,30 @@ int64_t Values::at(int64_t index) const {
       return wrap(dtype_, static_cast<int64_t>(random));
   }
   return 0;
+}
+
+RealValues::RealValues(DType dtype, int rank, uint64_t operation)
+    : bits_(dtype == DType::kFloat64 ? 53 : exact_bits(dtype)), seed_(mix(operation ^ mix(static_cast<uint64_t>(rank) + 1))) {}
+
+double RealValues::at(int64_t index) const {
+  const uint64_t random = mix(seed_ + static_cast<uint64_t>(index));
+  const uint64_t leading = uint64_t{1} << (bits_ - 1);
+  const auto significand = static_cast<double>(leading | (random & (leading - 1)));
+  const double value = std::ldexp(significand, -bits_ - static_cast<int>(random >> 60 & 3));
+  return (random >> 62 & 1) != 0 ? -value : value;
+}
+
+void store_real(DType dtype, void* buffer, int64_t index, double value) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return put(buffer, index, static_cast<float>(value));
+    case DType::kFloat16:
+      return put(buffer, index, encode(kHalf, value));
+    case DType::kBFloat16:
+      return put(buffer, index, encode(kBFloat, value));
+    default:
+      return put(buffer, index, value);
+  }
 }
 
 void store(DType dtype, void* buffer, int64_t index, int64_t value) {

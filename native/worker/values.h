@@ -33,6 +33,22 @@ class Values {
   uint64_t seed_;
 };
 
+/// The same for what is compressed: real numbers, exact in the dtype, which is one of
+/// floats. The same of all members' inputs, whatever happens to them.
+class RealValues {
+ public:
+  RealValues(DType dtype, int rank, uint64_t operation);
+
+  double at(int64_t index) const;
+
+ private:
+  int bits_;  // of the significand
+  uint64_t seed_;
+};
+
+/// Writes a real number that is exact in the dtype, one of floats.
+void store_real(DType dtype, void* buffer, int64_t index, double value);
+
 /// Writes an integer as one element. It must be exact in the dtype; integer types
 /// wrap. 64-bit unsigned ones are the same bits as signed ones here and below.
 void store(DType dtype, void* buffer, int64_t index, int64_t value);

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protodelim"
+	"google.golang.org/protobuf/proto"
 
 	"mixdown/replay/plan/planpb"
 )
@@ -39,12 +41,50 @@ type PlanResult struct {
 	// Ranks[i] are the same of worker i alone, from its own start.
 	Ranks [][]int64
 	// Checked: every worker compared its data; Errors are the differences.
-	Checked        bool
-	Operations     int64
-	Elements       int64
-	Errors         []string
+	Checked    bool
+	Operations int64
+	Elements   int64
+	Errors     []string
+	// Codecs are what codecs did to the plan's payloads.
+	Codecs         []CodecResult
 	verifiedByRank map[int]bool
-	took           []int64 // of each iteration, to the end of the last rank; -1 when nobody wrote it
+	took           []int64                       // of each iteration, to the end of the last rank; -1 when nobody wrote it
+	codecsOf       map[int][]*planpb.Compression // by worker, in the order of its records
+}
+
+// CodecResult is what one codec did to a plan's payloads.
+type CodecResult struct {
+	Compression *planpb.Compression
+	// Sums over the ranks: operations of an iteration, the bytes that the codec
+	// compressed there and what they became.
+	Operations, Bytes, CompressedBytes int64
+	// NS is the time in the codec of each iteration, on the rank that needed most.
+	NS []int64
+	// Of the data check, against what comes without any compression: of how many
+	// elements (0: not checked), the largest error, sums of the squares of errors and
+	// of exact results.
+	Elements                 int64
+	MaxAbs, SqError, SqExact float64
+}
+
+// Relative is the error as a share of the exact results, in the square mean; false
+// where data was not checked.
+func (c *CodecResult) Relative() (float64, bool) {
+	if c.Elements == 0 || c.SqExact == 0 {
+		return 0, false
+	}
+	return math.Sqrt(c.SqError / c.SqExact), true
+}
+
+// codec is the result of a codec, made when it is new.
+func (p *PlanResult) codec(c *planpb.Compression) *CodecResult {
+	for i := range p.Codecs {
+		if proto.Equal(p.Codecs[i].Compression, c) {
+			return &p.Codecs[i]
+		}
+	}
+	p.Codecs = append(p.Codecs, CodecResult{Compression: c, NS: make([]int64, len(p.took))})
+	return &p.Codecs[len(p.Codecs)-1]
 }
 
 // Verified says whether the data of all operations of all ranks was compared
@@ -134,6 +174,24 @@ func (r *Results) add(rec *planpb.Record, worker int, exp *planpb.Experiment) er
 		for _, e := range v.Errors {
 			p.Errors = append(p.Errors, fmt.Sprintf("rank %d: %s", rank, e))
 		}
+	case *planpb.Record_Compressed:
+		c := kind.Compressed
+		if int(c.Plan) >= len(r.Plans) || c.Plan < 0 {
+			return fmt.Errorf("plan %d of %d", c.Plan, len(r.Plans))
+		}
+		p := &r.Plans[c.Plan]
+		k := p.codec(c.Compression)
+		k.Operations += c.Operations
+		k.Bytes += c.Bytes
+		k.CompressedBytes += c.CompressedBytes
+		k.Elements += c.Elements
+		k.MaxAbs = max(k.MaxAbs, c.MaxAbsError)
+		k.SqError += c.SquaredError
+		k.SqExact += c.SquaredExact
+		if p.codecsOf == nil {
+			p.codecsOf = map[int][]*planpb.Compression{}
+		}
+		p.codecsOf[worker] = append(p.codecsOf[worker], c.Compression)
 	case *planpb.Record_Iteration:
 		it := kind.Iteration
 		if int(it.Plan) >= len(r.Plans) || it.Plan < 0 || it.Iteration < 0 || int(it.Iteration) >= len(r.Plans[it.Plan].took) {
@@ -143,6 +201,13 @@ func (r *Results) add(rec *planpb.Record, worker int, exp *planpb.Experiment) er
 		offset := exp.Plans[it.Plan].Workload.Programs[worker].StartOffsetNs
 		// The start is common, but each host has a clock of its own.
 		p.took[it.Iteration] = max(p.took[it.Iteration], it.EndNs-it.StartNs)
+		if len(it.CodecNs) != len(p.codecsOf[worker]) {
+			return fmt.Errorf("times of %d codecs, plan %d has %d", len(it.CodecNs), it.Plan, len(p.codecsOf[worker]))
+		}
+		for i, ns := range it.CodecNs {
+			most := &p.codec(p.codecsOf[worker][i]).NS[it.Iteration]
+			*most = max(*most, ns)
+		}
 		p.Ranks[worker] = append(p.Ranks[worker], it.EndNs-it.StartNs-offset)
 		if r.each != nil {
 			return r.each(worker, it)

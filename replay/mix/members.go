@@ -126,6 +126,8 @@ func disagreement(a, b *planpb.Communication, rootA, rootB bool) string {
 		return fmt.Sprintf("root %d, %d", a.Root, b.Root)
 	case a.InPlace != b.InPlace:
 		return fmt.Sprintf("in place %v, %v", a.InPlace, b.InPlace)
+	case CodecName(a.Compression) != CodecName(b.Compression):
+		return fmt.Sprintf("compression %s, %s", orPlain(a.Compression), orPlain(b.Compression))
 	case len(a.Parts) != len(b.Parts):
 		return fmt.Sprintf("%d tensors in one, %d", len(a.Parts), len(b.Parts))
 	}
@@ -189,6 +191,13 @@ func (m *model) countConflict(c *planpb.Communication, n int, root bool) string 
 		return ""
 	}
 	return fmt.Sprintf("counts %d in and %d out are not those of %s in a group of %d", in, out, opName(c), n)
+}
+
+func orPlain(c *planpb.Compression) string {
+	if c == nil {
+		return "none"
+	}
+	return CodecName(c)
 }
 
 func orNone(backend string) string {

@@ -84,7 +84,7 @@ func Parse(text string) (Mix, error) {
 // parseRule reads "op@cond@cond=backend". The last '=' separates, because
 // conditions may hold one (">="), but not that of a setting ("nccl:ring/ch=8").
 func parseRule(text string) (Rule, error) {
-	rule := Rule{Max: math.MaxInt64}
+	var rule Rule
 	if text == "" {
 		return rule, errors.New("a rule is empty")
 	}
@@ -95,11 +95,18 @@ func parseRule(text string) (Rule, error) {
 	if at <= 0 || at == len(text)-1 {
 		return rule, fmt.Errorf("rule %q: expected OPERATION=BACKEND, for example all_to_all=openmpi or *=gloo", text)
 	}
-	rule.Backend = text[at+1:]
-	if err := checkBackend(rule.Backend); err != nil {
+	if err := checkBackend(text[at+1:]); err != nil {
 		return rule, fmt.Errorf("rule %q: %w", text, err)
 	}
-	left, conditions, _ := strings.Cut(text[:at], "@")
+	rule, err := parseMatch(text, text[:at])
+	rule.Backend = text[at+1:]
+	return rule, err
+}
+
+// parseMatch reads what stands on the left side of a rule: "op@cond@cond".
+func parseMatch(text, match string) (Rule, error) {
+	rule := Rule{Max: math.MaxInt64}
+	left, conditions, _ := strings.Cut(match, "@")
 	if left == "" {
 		return rule, fmt.Errorf("rule %q: an operation or * is missing before @", text)
 	}
@@ -110,7 +117,7 @@ func parseRule(text string) (Rule, error) {
 		}
 	}
 	if conditions == "" {
-		if strings.Contains(text[:at], "@") {
+		if strings.Contains(match, "@") {
 			return rule, fmt.Errorf("rule %q: nothing follows @", text)
 		}
 		return rule, nil

@@ -18,6 +18,7 @@ func (m *model) checkSupport(found *collector) {
 		op       planpb.Op
 		dtype    planpb.DType
 		reduceOp planpb.ReduceOp
+		codec    string
 	}
 	known := map[kind]string{}
 	for p, program := range m.w.Programs {
@@ -35,7 +36,7 @@ func (m *model) checkSupport(found *collector) {
 				})
 				continue
 			}
-			k := kind{comm, c.Op, c.Dtype, c.ReduceOp}
+			k := kind{comm, c.Op, c.Dtype, c.ReduceOp, CodecName(c.Compression)}
 			why, ok := known[k]
 			if !ok {
 				why = m.cap(comm).refuses(c)
@@ -86,6 +87,12 @@ func (c *Capability) refuses(op *planpb.Communication) string {
 		return "it does not have this operation"
 	case name == "barrier":
 		return ""
+	case op.Compression != nil && c.StreamOrdered:
+		return "its buffers are in device memory, and codecs compress in the host's"
+	case op.Compression != nil && CodecName(op.Compression) == "":
+		return "its compression is of no known codec"
+	case op.Compression != nil && notCompressed(op, op.Compression) != "":
+		return notCompressed(op, op.Compression)
 	case dtype == "":
 		return "the element type is not known"
 	case len(c.DTypes) > 0 && !slices.Contains(c.DTypes, dtype):

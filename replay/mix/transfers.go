@@ -75,6 +75,12 @@ func (m *model) comparePair(found *collector, p pair) {
 				"let the rules of a mix that name send, recv or batch name the same backend for all three")
 		})
 	}
+	if CodecName(s.Compression) != CodecName(r.Compression) {
+		found.add("E2", "compression", func() Finding {
+			return m.finding(tasks, fmt.Sprintf("a transfer %s is sent with compression %s and received with %s", between, orPlain(s.Compression), orPlain(r.Compression)),
+				"compress both sides alike; \"mixdown plan --compress\" does")
+		})
+	}
 	if s.Dtype != r.Dtype || p.send.count != p.recv.count {
 		found.add("E2", "size", func() Finding {
 			return m.finding(tasks, fmt.Sprintf("a transfer %s is %d elements of %s where it is sent and %d of %s where it is received",

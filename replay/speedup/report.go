@@ -120,11 +120,26 @@ type Variant struct {
 	// Memory is the activations that the fullest rank holds with another schedule,
 	// in multiples of the traced order's; null where the order is the traced one.
 	Memory *float64 `json:"activation_memory"`
+	// Codecs are what codecs did to the payloads; null where none are compressed.
+	Codecs []Codec `json:"codecs"`
 	// Reasons say why each rule stands in a mix that was chosen; null otherwise.
 	Reasons []Reason `json:"reasons"`
 	// BaselineIterations are those the variant ran in turns with.
 	BaselineIterations []int64 `json:"baseline_iterations_ns"`
 	BaselineMedian     int64   `json:"baseline_median_ns"`
+}
+
+// Codec is what one codec did to a variant's payloads in a step, all ranks together.
+// Its error is against the exact results, on random numbers of the data check.
+type Codec struct {
+	Name            string   `json:"codec"`
+	Operations      int64    `json:"operations"`
+	Bytes           int64    `json:"bytes"` // that it compressed
+	CompressedBytes int64    `json:"compressed_bytes"`
+	Ratio           float64  `json:"ratio"`
+	Time            int64    `json:"codec_ns"`          // of the step: median over iterations, on the rank that needs most
+	MaxAbs          *float64 `json:"max_abs_error"`     // null: data was not checked
+	Relative        *float64 `json:"relative_l2_error"` // likewise
 }
 
 // Reason says why a rule stands in a chosen mix.
@@ -278,6 +293,7 @@ func (r *Report) WriteText(w io.Writer, look report.Look) error {
 			fmt.Fprintf(&b, "  %s: %s\n", report.Printable(reason.Rule), report.Printable(reason.Text))
 		}
 	}
+	r.writeCodecs(&b)
 	f := r.Baseline.Fidelity
 	if r.Traced != nil {
 		fmt.Fprintf(&b, "\nWhere the trace was made: %s.\n", report.GainText(r.Traced.Free, r.Traced.FreeByOp))

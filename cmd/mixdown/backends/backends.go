@@ -33,7 +33,8 @@ func NewCmd(streams *cli.Streams, run func(context.Context, *Options) error) *co
 		Short: "Which communication libraries can run here, and why the others can't",
 		Long: `Loads every backend module and asks its library for its version. What can't
 run is listed with the reason and what would change it. A table says which
-operations are calls of the library and which its module composes of others.`,
+operations are calls of the library and which its module composes of others. The
+codecs of --compress are listed too ("mixdown help mix").`,
 		Example: `  mixdown backends
   mixdown backends --format json`,
 		Args: cobra.NoArgs,
@@ -53,6 +54,7 @@ func Run(ctx context.Context, opts *Options) error {
 		return err
 	}
 	list := worker.List(ctx)
+	codecs := worker.Codecs(ctx)
 	if opts.Format == cli.JSON {
 		enc := json.NewEncoder(opts.Streams.Out)
 		enc.SetIndent("", " ")
@@ -60,7 +62,8 @@ func Run(ctx context.Context, opts *Options) error {
 			SchemaVersion int              `json:"schema_version"`
 			Worker        string           `json:"worker"`
 			Backends      []launch.Backend `json:"backends"`
-		}{SchemaVersion, worker.Path, list})
+			Codecs        []launch.Codec   `json:"codecs"`
+		}{SchemaVersion, worker.Path, list, codecs})
 	}
 	var b strings.Builder
 	for _, x := range list {
@@ -79,6 +82,14 @@ func Run(ctx context.Context, opts *Options) error {
 	}
 	if err := writeOperations(&b, list); err != nil {
 		return err
+	}
+	b.WriteString("\ncodecs of --compress\n")
+	for _, c := range codecs {
+		if !c.Available {
+			fmt.Fprintf(&b, "%-8s not available: %s\n", c.Name, c.Reason)
+			continue
+		}
+		fmt.Fprintf(&b, "%-8s %s\n", c.Name, c.Version)
 	}
 	_, err = fmt.Fprint(opts.Streams.Out, b.String())
 	return err

@@ -30,6 +30,7 @@ type Options struct {
 	Table           string
 	Nodes           int
 	Fuse            string
+	Compress        []string
 	Schedules       []string
 	EarlyReductions bool
 	Candidates      []Candidate // of a search, besides
@@ -46,6 +47,7 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f.IntVar(&o.Nodes, "nodes", 0, "machines that the job runs on, ranks filling one after the other, for look-ups in the table; default whatever was measured")
 	f.StringArrayVar(&o.Map, "map", nil, "`TRACED=BACKEND` that stands in for a traced backend, e.g. nccl=gloo; repeatable")
 	f.StringVar(&o.Fuse, "fuse", "", "also with neighbouring all_reduces of at most `SIZE`, such as 1MiB, made one")
+	f.StringArrayVar(&o.Compress, "compress", nil, "also with payloads compressed, e.g. 'all_reduce@>=16MiB=zfp:rate=8' (also bf16, fp8); repeatable, also with every --mix; see mixdown help mix")
 	f.StringArrayVar(&o.Schedules, "schedule", nil, "another order of the pipeline, e.g. breadth-first:loops=4; repeatable, also with every --mix")
 	f.BoolVar(&o.EarlyReductions, "early-reductions", false, "with --schedule: reduce the gradient of a stage over data-parallel ranks as soon as it is complete, not when the trace did")
 	f.StringVar(&o.Step, "step", "", "step to take: its number, or all; default the step of median length")
@@ -116,6 +118,10 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 	if err := o.checkCandidates(canRun); err != nil {
 		return nil, err
 	}
+	compressions, err := o.parseCompressions()
+	if err != nil {
+		return nil, err
+	}
 	most, err := o.fuseLimit()
 	if err != nil {
 		return nil, err
@@ -179,6 +185,9 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 		p.Variants = append(p.Variants, v)
 	}
 	if err := o.addFused(p, most, mixes); err != nil {
+		return nil, err
+	}
+	if err := o.addCompressed(p, compressions, mixes); err != nil {
 		return nil, err
 	}
 	if err := o.addOrders(ctx, p, specs, mixes, streams); err != nil {

@@ -77,6 +77,13 @@ func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, v := range plans.Variants {
+		for _, codec := range mix.Codecs(v) {
+			if err := e.worker.CheckCodec(ctx, codec); err != nil {
+				return nil, fmt.Errorf("--compress: %w", err)
+			}
+		}
+	}
 	e.job = plans.Job
 	e.workload, e.baseline, e.variants, e.predicted, e.memory = plans.Workload, plans.Baseline, plans.Variants, plans.Predicted, plans.Memory
 	e.chosen, e.table = plans.Chosen, plans.Table
@@ -253,6 +260,7 @@ func (e *experiment) collect(results *launch.Results, variants []*planpb.Plan) {
 				variant.Reasons = append(variant.Reasons, speedup.Reason{Rule: r.Rule, Text: r.Text})
 			}
 		}
+		variant.Codecs = codecs(r)
 		if predicted, ok := e.predicted[v.Name]; ok {
 			variant.Predicted = &predicted
 		}
@@ -274,6 +282,23 @@ func hosts(list []launch.Host, w *planpb.Workload) []speedup.Host {
 		all = append(all, host)
 	}
 	return all
+}
+
+// codecs are those of a plan as the report has them.
+func codecs(r *launch.PlanResult) []speedup.Codec {
+	var list []speedup.Codec
+	for i := range r.Codecs {
+		c := &r.Codecs[i]
+		codec := speedup.Codec{
+			Name: mix.CodecName(c.Compression), Operations: c.Operations, Bytes: c.Bytes, CompressedBytes: c.CompressedBytes,
+			Ratio: float64(c.Bytes) / float64(max(c.CompressedBytes, 1)), Time: speedup.Median(c.NS),
+		}
+		if relative, ok := c.Relative(); ok {
+			codec.MaxAbs, codec.Relative = &c.MaxAbs, &relative
+		}
+		list = append(list, codec)
+	}
+	return list
 }
 
 // wrong is the first difference that the data check found.

@@ -208,6 +208,9 @@ func (o *Options) check() ([]schedule.Spec, []sharding.Variant, error) {
 	if len(schedules) == 0 && !o.Search && len(o.Plans.Mixes) == 0 && len(o.WhatIfs) == 0 && o.Ranks == 0 && o.WorldSize == 0 {
 		schedules = []string{defaultSchedule}
 	}
+	if len(o.Plans.Compress) > 0 {
+		return nil, nil, fmt.Errorf("%w: --compress is measured, not simulated: nothing says what a codec costs on your machines; \"mixdown replay --compress\" runs it", cli.ErrUsage)
+	}
 	if len(o.Plans.Mixes) > 0 && o.Plans.Table == "" {
 		return nil, nil, fmt.Errorf("%w: --mix is predicted from a tuning table: name one with --table (\"mixdown tune\" makes it)", cli.ErrUsage)
 	}

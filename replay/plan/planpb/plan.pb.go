@@ -444,6 +444,61 @@ func (Span_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_plan_proto_rawDescGZIP(), []int{2, 0}
 }
 
+type Compression_Codec int32
+
+const (
+	Compression_CODEC_UNSPECIFIED Compression_Codec = 0
+	Compression_ZFP               Compression_Codec = 1 // zfp in one dimension, in its fixed-rate mode
+	Compression_BFLOAT16          Compression_Codec = 2 // libraries reduce it as it is
+	Compression_FLOAT8_E4M3FN     Compression_Codec = 3 // scaled such that the largest element of a block is the type's largest; reduced in float32
+	Compression_FLOAT8_E5M2       Compression_Codec = 4
+)
+
+// Enum value maps for Compression_Codec.
+var (
+	Compression_Codec_name = map[int32]string{
+		0: "CODEC_UNSPECIFIED",
+		1: "ZFP",
+		2: "BFLOAT16",
+		3: "FLOAT8_E4M3FN",
+		4: "FLOAT8_E5M2",
+	}
+	Compression_Codec_value = map[string]int32{
+		"CODEC_UNSPECIFIED": 0,
+		"ZFP":               1,
+		"BFLOAT16":          2,
+		"FLOAT8_E4M3FN":     3,
+		"FLOAT8_E5M2":       4,
+	}
+)
+
+func (x Compression_Codec) Enum() *Compression_Codec {
+	p := new(Compression_Codec)
+	*p = x
+	return p
+}
+
+func (x Compression_Codec) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Compression_Codec) Descriptor() protoreflect.EnumDescriptor {
+	return file_plan_proto_enumTypes[6].Descriptor()
+}
+
+func (Compression_Codec) Type() protoreflect.EnumType {
+	return &file_plan_proto_enumTypes[6]
+}
+
+func (x Compression_Codec) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Compression_Codec.Descriptor instead.
+func (Compression_Codec) EnumDescriptor() ([]byte, []int) {
+	return file_plan_proto_rawDescGZIP(), []int{4, 0}
+}
+
 type CommunicatorEvent_Kind int32
 
 const (
@@ -477,11 +532,11 @@ func (x CommunicatorEvent_Kind) String() string {
 }
 
 func (CommunicatorEvent_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_plan_proto_enumTypes[6].Descriptor()
+	return file_plan_proto_enumTypes[7].Descriptor()
 }
 
 func (CommunicatorEvent_Kind) Type() protoreflect.EnumType {
-	return &file_plan_proto_enumTypes[6]
+	return &file_plan_proto_enumTypes[7]
 }
 
 func (x CommunicatorEvent_Kind) Number() protoreflect.EnumNumber {
@@ -490,7 +545,7 @@ func (x CommunicatorEvent_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CommunicatorEvent_Kind.Descriptor instead.
 func (CommunicatorEvent_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{10, 0}
+	return file_plan_proto_rawDescGZIP(), []int{11, 0}
 }
 
 // Group is a process group: an ordered list of global ranks.
@@ -772,6 +827,62 @@ func (x *Transfer) GetBuffer() int64 {
 	return 0
 }
 
+// Compression makes the payload of an operation smaller on its way. The counts of
+// the operation stay those of its elements. Only floating types; complex numbers
+// are pairs of floats. What a codec makes of a number of elements has a size that
+// does not depend on the data, so that no member need be told.
+type Compression struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Codec         Compression_Codec      `protobuf:"varint,1,opt,name=codec,proto3,enum=mixdown.plan.v1.Compression_Codec" json:"codec,omitempty"`
+	Rate          float64                `protobuf:"fixed64,2,opt,name=rate,proto3" json:"rate,omitempty"` // of ZFP: bits for each element, a multiple of 1/4
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Compression) Reset() {
+	*x = Compression{}
+	mi := &file_plan_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Compression) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Compression) ProtoMessage() {}
+
+func (x *Compression) ProtoReflect() protoreflect.Message {
+	mi := &file_plan_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Compression.ProtoReflect.Descriptor instead.
+func (*Compression) Descriptor() ([]byte, []int) {
+	return file_plan_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Compression) GetCodec() Compression_Codec {
+	if x != nil {
+		return x.Codec
+	}
+	return Compression_CODEC_UNSPECIFIED
+}
+
+func (x *Compression) GetRate() float64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
 // Communication is one operation of one group as this rank takes part in it.
 type Communication struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -809,16 +920,17 @@ type Communication struct {
 	// The memory that it reads and writes in the job, by numbers of this rank's own
 	// from 1 on: the same number is the same memory. 0: not known. The worker has
 	// buffers of its own, for each stream one pair.
-	InBuffer      int64 `protobuf:"varint,18,opt,name=in_buffer,json=inBuffer,proto3" json:"in_buffer,omitempty"`
-	OutBuffer     int64 `protobuf:"varint,19,opt,name=out_buffer,json=outBuffer,proto3" json:"out_buffer,omitempty"`
-	Channels      int32 `protobuf:"varint,20,opt,name=channels,proto3" json:"channels,omitempty"` // blocks of the kernel that ran it, each of which holds an SM; 0: not known
+	InBuffer      int64        `protobuf:"varint,18,opt,name=in_buffer,json=inBuffer,proto3" json:"in_buffer,omitempty"`
+	OutBuffer     int64        `protobuf:"varint,19,opt,name=out_buffer,json=outBuffer,proto3" json:"out_buffer,omitempty"`
+	Channels      int32        `protobuf:"varint,20,opt,name=channels,proto3" json:"channels,omitempty"`      // blocks of the kernel that ran it, each of which holds an SM; 0: not known
+	Compression   *Compression `protobuf:"bytes,21,opt,name=compression,proto3" json:"compression,omitempty"` // the same on all who take part; absent: as it is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Communication) Reset() {
 	*x = Communication{}
-	mi := &file_plan_proto_msgTypes[4]
+	mi := &file_plan_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +942,7 @@ func (x *Communication) String() string {
 func (*Communication) ProtoMessage() {}
 
 func (x *Communication) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[4]
+	mi := &file_plan_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +955,7 @@ func (x *Communication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Communication.ProtoReflect.Descriptor instead.
 func (*Communication) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{4}
+	return file_plan_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Communication) GetGroup() int32 {
@@ -986,6 +1098,13 @@ func (x *Communication) GetChannels() int32 {
 	return 0
 }
 
+func (x *Communication) GetCompression() *Compression {
+	if x != nil {
+		return x.Compression
+	}
+	return nil
+}
+
 // Part is one tensor of a coalesced collective, with counts as
 // Communication.in_count and out_count have them.
 type Part struct {
@@ -998,7 +1117,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_plan_proto_msgTypes[5]
+	mi := &file_plan_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1129,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[5]
+	mi := &file_plan_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1142,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{5}
+	return file_plan_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Part) GetInCount() int64 {
@@ -1050,7 +1169,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_plan_proto_msgTypes[6]
+	mi := &file_plan_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1062,7 +1181,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[6]
+	mi := &file_plan_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1075,7 +1194,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{6}
+	return file_plan_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Wait) GetBlockedNs() int64 {
@@ -1105,7 +1224,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_plan_proto_msgTypes[7]
+	mi := &file_plan_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1236,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[7]
+	mi := &file_plan_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1249,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{7}
+	return file_plan_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Task) GetId() int32 {
@@ -1226,7 +1345,7 @@ type Stream struct {
 
 func (x *Stream) Reset() {
 	*x = Stream{}
-	mi := &file_plan_proto_msgTypes[8]
+	mi := &file_plan_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1357,7 @@ func (x *Stream) String() string {
 func (*Stream) ProtoMessage() {}
 
 func (x *Stream) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[8]
+	mi := &file_plan_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1370,7 @@ func (x *Stream) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stream.ProtoReflect.Descriptor instead.
 func (*Stream) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{8}
+	return file_plan_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Stream) GetName() string {
@@ -1277,7 +1396,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_plan_proto_msgTypes[9]
+	mi := &file_plan_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1408,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[9]
+	mi := &file_plan_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1421,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{9}
+	return file_plan_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Place) GetHost() string {
@@ -1348,7 +1467,7 @@ type CommunicatorEvent struct {
 
 func (x *CommunicatorEvent) Reset() {
 	*x = CommunicatorEvent{}
-	mi := &file_plan_proto_msgTypes[10]
+	mi := &file_plan_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1360,7 +1479,7 @@ func (x *CommunicatorEvent) String() string {
 func (*CommunicatorEvent) ProtoMessage() {}
 
 func (x *CommunicatorEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[10]
+	mi := &file_plan_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1373,7 +1492,7 @@ func (x *CommunicatorEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommunicatorEvent.ProtoReflect.Descriptor instead.
 func (*CommunicatorEvent) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{10}
+	return file_plan_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CommunicatorEvent) GetKind() CommunicatorEvent_Kind {
@@ -1426,7 +1545,7 @@ type Program struct {
 
 func (x *Program) Reset() {
 	*x = Program{}
-	mi := &file_plan_proto_msgTypes[11]
+	mi := &file_plan_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1438,7 +1557,7 @@ func (x *Program) String() string {
 func (*Program) ProtoMessage() {}
 
 func (x *Program) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[11]
+	mi := &file_plan_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1451,7 +1570,7 @@ func (x *Program) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Program.ProtoReflect.Descriptor instead.
 func (*Program) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{11}
+	return file_plan_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Program) GetRank() int32 {
@@ -1521,7 +1640,7 @@ type Workload struct {
 
 func (x *Workload) Reset() {
 	*x = Workload{}
-	mi := &file_plan_proto_msgTypes[12]
+	mi := &file_plan_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1533,7 +1652,7 @@ func (x *Workload) String() string {
 func (*Workload) ProtoMessage() {}
 
 func (x *Workload) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[12]
+	mi := &file_plan_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1546,7 +1665,7 @@ func (x *Workload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workload.ProtoReflect.Descriptor instead.
 func (*Workload) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{12}
+	return file_plan_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Workload) GetWorldSize() int32 {
@@ -1614,7 +1733,7 @@ type Dependencies struct {
 
 func (x *Dependencies) Reset() {
 	*x = Dependencies{}
-	mi := &file_plan_proto_msgTypes[13]
+	mi := &file_plan_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1745,7 @@ func (x *Dependencies) String() string {
 func (*Dependencies) ProtoMessage() {}
 
 func (x *Dependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[13]
+	mi := &file_plan_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1758,7 @@ func (x *Dependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependencies.ProtoReflect.Descriptor instead.
 func (*Dependencies) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{13}
+	return file_plan_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Dependencies) GetRecorded() int64 {
@@ -1683,7 +1802,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_plan_proto_msgTypes[14]
+	mi := &file_plan_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1814,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[14]
+	mi := &file_plan_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1827,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{14}
+	return file_plan_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Plan) GetName() string {
@@ -1755,7 +1874,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_plan_proto_msgTypes[15]
+	mi := &file_plan_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +1886,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[15]
+	mi := &file_plan_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +1899,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{15}
+	return file_plan_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Settings) GetIterations() int32 {
@@ -1851,7 +1970,7 @@ type Experiment struct {
 
 func (x *Experiment) Reset() {
 	*x = Experiment{}
-	mi := &file_plan_proto_msgTypes[16]
+	mi := &file_plan_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +1982,7 @@ func (x *Experiment) String() string {
 func (*Experiment) ProtoMessage() {}
 
 func (x *Experiment) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[16]
+	mi := &file_plan_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +1995,7 @@ func (x *Experiment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Experiment.ProtoReflect.Descriptor instead.
 func (*Experiment) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{16}
+	return file_plan_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Experiment) GetSchemaVersion() uint32 {
@@ -1912,6 +2031,7 @@ type Record struct {
 	//	*Record_Iteration
 	//	*Record_Failure
 	//	*Record_Footer
+	//	*Record_Compressed
 	Kind          isRecord_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1919,7 +2039,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_plan_proto_msgTypes[17]
+	mi := &file_plan_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +2051,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[17]
+	mi := &file_plan_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +2064,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{17}
+	return file_plan_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Record) GetKind() isRecord_Kind {
@@ -1999,6 +2119,15 @@ func (x *Record) GetFooter() *Footer {
 	return nil
 }
 
+func (x *Record) GetCompressed() *Compressed {
+	if x != nil {
+		if x, ok := x.Kind.(*Record_Compressed); ok {
+			return x.Compressed
+		}
+	}
+	return nil
+}
+
 type isRecord_Kind interface {
 	isRecord_Kind()
 }
@@ -2023,6 +2152,10 @@ type Record_Footer struct {
 	Footer *Footer `protobuf:"bytes,5,opt,name=footer,proto3,oneof"`
 }
 
+type Record_Compressed struct {
+	Compressed *Compressed `protobuf:"bytes,6,opt,name=compressed,proto3,oneof"`
+}
+
 func (*Record_Header) isRecord_Kind() {}
 
 func (*Record_Verification) isRecord_Kind() {}
@@ -2032,6 +2165,8 @@ func (*Record_Iteration) isRecord_Kind() {}
 func (*Record_Failure) isRecord_Kind() {}
 
 func (*Record_Footer) isRecord_Kind() {}
+
+func (*Record_Compressed) isRecord_Kind() {}
 
 type Header struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2050,7 +2185,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_plan_proto_msgTypes[18]
+	mi := &file_plan_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2197,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[18]
+	mi := &file_plan_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2210,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{18}
+	return file_plan_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Header) GetSchemaVersion() uint32 {
@@ -2152,7 +2287,7 @@ type BackendInfo struct {
 
 func (x *BackendInfo) Reset() {
 	*x = BackendInfo{}
-	mi := &file_plan_proto_msgTypes[19]
+	mi := &file_plan_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2299,7 @@ func (x *BackendInfo) String() string {
 func (*BackendInfo) ProtoMessage() {}
 
 func (x *BackendInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[19]
+	mi := &file_plan_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2312,7 @@ func (x *BackendInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackendInfo.ProtoReflect.Descriptor instead.
 func (*BackendInfo) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{19}
+	return file_plan_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BackendInfo) GetName() string {
@@ -2214,7 +2349,7 @@ type Verification struct {
 
 func (x *Verification) Reset() {
 	*x = Verification{}
-	mi := &file_plan_proto_msgTypes[20]
+	mi := &file_plan_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2361,7 @@ func (x *Verification) String() string {
 func (*Verification) ProtoMessage() {}
 
 func (x *Verification) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[20]
+	mi := &file_plan_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2374,7 @@ func (x *Verification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verification.ProtoReflect.Descriptor instead.
 func (*Verification) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{20}
+	return file_plan_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Verification) GetPlan() int32 {
@@ -2270,22 +2405,138 @@ func (x *Verification) GetErrors() []string {
 	return nil
 }
 
+// Compressed is what one codec does to the operations of one plan on one rank. Those
+// of a plan come before its iterations, and in the order of its codecs there.
+type Compressed struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Plan            int32                  `protobuf:"varint,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	Compression     *Compression           `protobuf:"bytes,2,opt,name=compression,proto3" json:"compression,omitempty"`
+	Operations      int64                  `protobuf:"varint,3,opt,name=operations,proto3" json:"operations,omitempty"`                                  // in one iteration
+	Bytes           int64                  `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`                                            // that it compresses in one iteration
+	CompressedBytes int64                  `protobuf:"varint,5,opt,name=compressed_bytes,json=compressedBytes,proto3" json:"compressed_bytes,omitempty"` // what becomes of them
+	// Of the data check, against the result without any compression: of how many
+	// elements, the largest error, sums of the squares of errors and of exact
+	// results. Nothing without the check.
+	Elements      int64   `protobuf:"varint,6,opt,name=elements,proto3" json:"elements,omitempty"`
+	MaxAbsError   float64 `protobuf:"fixed64,7,opt,name=max_abs_error,json=maxAbsError,proto3" json:"max_abs_error,omitempty"`
+	SquaredError  float64 `protobuf:"fixed64,8,opt,name=squared_error,json=squaredError,proto3" json:"squared_error,omitempty"`
+	SquaredExact  float64 `protobuf:"fixed64,9,opt,name=squared_exact,json=squaredExact,proto3" json:"squared_exact,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Compressed) Reset() {
+	*x = Compressed{}
+	mi := &file_plan_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Compressed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Compressed) ProtoMessage() {}
+
+func (x *Compressed) ProtoReflect() protoreflect.Message {
+	mi := &file_plan_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Compressed.ProtoReflect.Descriptor instead.
+func (*Compressed) Descriptor() ([]byte, []int) {
+	return file_plan_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Compressed) GetPlan() int32 {
+	if x != nil {
+		return x.Plan
+	}
+	return 0
+}
+
+func (x *Compressed) GetCompression() *Compression {
+	if x != nil {
+		return x.Compression
+	}
+	return nil
+}
+
+func (x *Compressed) GetOperations() int64 {
+	if x != nil {
+		return x.Operations
+	}
+	return 0
+}
+
+func (x *Compressed) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Compressed) GetCompressedBytes() int64 {
+	if x != nil {
+		return x.CompressedBytes
+	}
+	return 0
+}
+
+func (x *Compressed) GetElements() int64 {
+	if x != nil {
+		return x.Elements
+	}
+	return 0
+}
+
+func (x *Compressed) GetMaxAbsError() float64 {
+	if x != nil {
+		return x.MaxAbsError
+	}
+	return 0
+}
+
+func (x *Compressed) GetSquaredError() float64 {
+	if x != nil {
+		return x.SquaredError
+	}
+	return 0
+}
+
+func (x *Compressed) GetSquaredExact() float64 {
+	if x != nil {
+		return x.SquaredExact
+	}
+	return 0
+}
+
 // Iteration is one timed execution of one plan on one rank. Times are on the
 // host's monotonic clock.
 type Iteration struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Plan          int32                  `protobuf:"varint,1,opt,name=plan,proto3" json:"plan,omitempty"`
-	Iteration     int32                  `protobuf:"varint,2,opt,name=iteration,proto3" json:"iteration,omitempty"`
-	StartNs       int64                  `protobuf:"varint,3,opt,name=start_ns,json=startNs,proto3" json:"start_ns,omitempty"` // common start of all ranks, before start_offset_ns
-	EndNs         int64                  `protobuf:"varint,4,opt,name=end_ns,json=endNs,proto3" json:"end_ns,omitempty"`       // this rank's last task ended
-	Tasks         []*TaskTime            `protobuf:"bytes,5,rep,name=tasks,proto3" json:"tasks,omitempty"`                     // sampled
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Plan      int32                  `protobuf:"varint,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	Iteration int32                  `protobuf:"varint,2,opt,name=iteration,proto3" json:"iteration,omitempty"`
+	StartNs   int64                  `protobuf:"varint,3,opt,name=start_ns,json=startNs,proto3" json:"start_ns,omitempty"` // common start of all ranks, before start_offset_ns
+	EndNs     int64                  `protobuf:"varint,4,opt,name=end_ns,json=endNs,proto3" json:"end_ns,omitempty"`       // this rank's last task ended
+	Tasks     []*TaskTime            `protobuf:"bytes,5,rep,name=tasks,proto3" json:"tasks,omitempty"`                     // sampled
+	// Time in the plan's codecs: compressing, decompressing, and arithmetic between
+	// them. By codec, in the order of the plan's Compressed records.
+	CodecNs       []int64 `protobuf:"varint,6,rep,packed,name=codec_ns,json=codecNs,proto3" json:"codec_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Iteration) Reset() {
 	*x = Iteration{}
-	mi := &file_plan_proto_msgTypes[21]
+	mi := &file_plan_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +2548,7 @@ func (x *Iteration) String() string {
 func (*Iteration) ProtoMessage() {}
 
 func (x *Iteration) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[21]
+	mi := &file_plan_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +2561,7 @@ func (x *Iteration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Iteration.ProtoReflect.Descriptor instead.
 func (*Iteration) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{21}
+	return file_plan_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Iteration) GetPlan() int32 {
@@ -2348,18 +2599,26 @@ func (x *Iteration) GetTasks() []*TaskTime {
 	return nil
 }
 
+func (x *Iteration) GetCodecNs() []int64 {
+	if x != nil {
+		return x.CodecNs
+	}
+	return nil
+}
+
 type TaskTime struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Task          int32                  `protobuf:"varint,1,opt,name=task,proto3" json:"task,omitempty"`
 	StartNs       int64                  `protobuf:"varint,2,opt,name=start_ns,json=startNs,proto3" json:"start_ns,omitempty"`
 	EndNs         int64                  `protobuf:"varint,3,opt,name=end_ns,json=endNs,proto3" json:"end_ns,omitempty"`
+	CodecNs       int64                  `protobuf:"varint,4,opt,name=codec_ns,json=codecNs,proto3" json:"codec_ns,omitempty"` // of that in its codec
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskTime) Reset() {
 	*x = TaskTime{}
-	mi := &file_plan_proto_msgTypes[22]
+	mi := &file_plan_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2630,7 @@ func (x *TaskTime) String() string {
 func (*TaskTime) ProtoMessage() {}
 
 func (x *TaskTime) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[22]
+	mi := &file_plan_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2643,7 @@ func (x *TaskTime) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTime.ProtoReflect.Descriptor instead.
 func (*TaskTime) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{22}
+	return file_plan_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TaskTime) GetTask() int32 {
@@ -2408,6 +2667,13 @@ func (x *TaskTime) GetEndNs() int64 {
 	return 0
 }
 
+func (x *TaskTime) GetCodecNs() int64 {
+	if x != nil {
+		return x.CodecNs
+	}
+	return 0
+}
+
 type Failure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Message       string                 `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
@@ -2420,7 +2686,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_plan_proto_msgTypes[23]
+	mi := &file_plan_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2432,7 +2698,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[23]
+	mi := &file_plan_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2445,7 +2711,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{23}
+	return file_plan_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Failure) GetMessage() string {
@@ -2485,7 +2751,7 @@ type Footer struct {
 
 func (x *Footer) Reset() {
 	*x = Footer{}
-	mi := &file_plan_proto_msgTypes[24]
+	mi := &file_plan_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2763,7 @@ func (x *Footer) String() string {
 func (*Footer) ProtoMessage() {}
 
 func (x *Footer) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[24]
+	mi := &file_plan_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2776,7 @@ func (x *Footer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Footer.ProtoReflect.Descriptor instead.
 func (*Footer) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{24}
+	return file_plan_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Footer) GetMaxRssBytes() int64 {
@@ -2551,7 +2817,16 @@ const file_plan_proto_rawDesc = "" +
 	"\x04peer\x18\x02 \x01(\x05R\x04peer\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x12\x14\n" +
 	"\x05match\x18\x04 \x01(\x03R\x05match\x12\x16\n" +
-	"\x06buffer\x18\x05 \x01(\x03R\x06buffer\"\x9c\x05\n" +
+	"\x06buffer\x18\x05 \x01(\x03R\x06buffer\"\xb6\x01\n" +
+	"\vCompression\x128\n" +
+	"\x05codec\x18\x01 \x01(\x0e2\".mixdown.plan.v1.Compression.CodecR\x05codec\x12\x12\n" +
+	"\x04rate\x18\x02 \x01(\x01R\x04rate\"Y\n" +
+	"\x05Codec\x12\x15\n" +
+	"\x11CODEC_UNSPECIFIED\x10\x00\x12\a\n" +
+	"\x03ZFP\x10\x01\x12\f\n" +
+	"\bBFLOAT16\x10\x02\x12\x11\n" +
+	"\rFLOAT8_E4M3FN\x10\x03\x12\x0f\n" +
+	"\vFLOAT8_E5M2\x10\x04\"\xdc\x05\n" +
 	"\rCommunication\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\x05R\x05group\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12#\n" +
@@ -2575,7 +2850,8 @@ const file_plan_proto_rawDesc = "" +
 	"\tin_buffer\x18\x12 \x01(\x03R\binBuffer\x12\x1d\n" +
 	"\n" +
 	"out_buffer\x18\x13 \x01(\x03R\toutBuffer\x12\x1a\n" +
-	"\bchannels\x18\x14 \x01(\x05R\bchannels\">\n" +
+	"\bchannels\x18\x14 \x01(\x05R\bchannels\x12>\n" +
+	"\vcompression\x18\x15 \x01(\v2\x1c.mixdown.plan.v1.CompressionR\vcompression\">\n" +
 	"\x04Part\x12\x19\n" +
 	"\bin_count\x18\x01 \x01(\x03R\ainCount\x12\x1b\n" +
 	"\tout_count\x18\x02 \x01(\x03R\boutCount\"%\n" +
@@ -2650,13 +2926,16 @@ const file_plan_proto_rawDesc = "" +
 	"Experiment\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\rR\rschemaVersion\x12+\n" +
 	"\x05plans\x18\x02 \x03(\v2\x15.mixdown.plan.v1.PlanR\x05plans\x125\n" +
-	"\bsettings\x18\x03 \x01(\v2\x19.mixdown.plan.v1.SettingsR\bsettings\"\xad\x02\n" +
+	"\bsettings\x18\x03 \x01(\v2\x19.mixdown.plan.v1.SettingsR\bsettings\"\xec\x02\n" +
 	"\x06Record\x121\n" +
 	"\x06header\x18\x01 \x01(\v2\x17.mixdown.plan.v1.HeaderH\x00R\x06header\x12C\n" +
 	"\fverification\x18\x02 \x01(\v2\x1d.mixdown.plan.v1.VerificationH\x00R\fverification\x12:\n" +
 	"\titeration\x18\x03 \x01(\v2\x1a.mixdown.plan.v1.IterationH\x00R\titeration\x124\n" +
 	"\afailure\x18\x04 \x01(\v2\x18.mixdown.plan.v1.FailureH\x00R\afailure\x121\n" +
-	"\x06footer\x18\x05 \x01(\v2\x17.mixdown.plan.v1.FooterH\x00R\x06footerB\x06\n" +
+	"\x06footer\x18\x05 \x01(\v2\x17.mixdown.plan.v1.FooterH\x00R\x06footer\x12=\n" +
+	"\n" +
+	"compressed\x18\x06 \x01(\v2\x1b.mixdown.plan.v1.CompressedH\x00R\n" +
+	"compressedB\x06\n" +
 	"\x04kind\"\x9f\x02\n" +
 	"\x06Header\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\rR\rschemaVersion\x12\x12\n" +
@@ -2679,17 +2958,32 @@ const file_plan_proto_rawDesc = "" +
 	"operations\x18\x02 \x01(\x03R\n" +
 	"operations\x12\x1a\n" +
 	"\belements\x18\x03 \x01(\x03R\belements\x12\x16\n" +
-	"\x06errors\x18\x04 \x03(\tR\x06errors\"\xa0\x01\n" +
+	"\x06errors\x18\x04 \x03(\tR\x06errors\"\xcb\x02\n" +
+	"\n" +
+	"Compressed\x12\x12\n" +
+	"\x04plan\x18\x01 \x01(\x05R\x04plan\x12>\n" +
+	"\vcompression\x18\x02 \x01(\v2\x1c.mixdown.plan.v1.CompressionR\vcompression\x12\x1e\n" +
+	"\n" +
+	"operations\x18\x03 \x01(\x03R\n" +
+	"operations\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x03R\x05bytes\x12)\n" +
+	"\x10compressed_bytes\x18\x05 \x01(\x03R\x0fcompressedBytes\x12\x1a\n" +
+	"\belements\x18\x06 \x01(\x03R\belements\x12\"\n" +
+	"\rmax_abs_error\x18\a \x01(\x01R\vmaxAbsError\x12#\n" +
+	"\rsquared_error\x18\b \x01(\x01R\fsquaredError\x12#\n" +
+	"\rsquared_exact\x18\t \x01(\x01R\fsquaredExact\"\xbb\x01\n" +
 	"\tIteration\x12\x12\n" +
 	"\x04plan\x18\x01 \x01(\x05R\x04plan\x12\x1c\n" +
 	"\titeration\x18\x02 \x01(\x05R\titeration\x12\x19\n" +
 	"\bstart_ns\x18\x03 \x01(\x03R\astartNs\x12\x15\n" +
 	"\x06end_ns\x18\x04 \x01(\x03R\x05endNs\x12/\n" +
-	"\x05tasks\x18\x05 \x03(\v2\x19.mixdown.plan.v1.TaskTimeR\x05tasks\"P\n" +
+	"\x05tasks\x18\x05 \x03(\v2\x19.mixdown.plan.v1.TaskTimeR\x05tasks\x12\x19\n" +
+	"\bcodec_ns\x18\x06 \x03(\x03R\acodecNs\"k\n" +
 	"\bTaskTime\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\x05R\x04task\x12\x19\n" +
 	"\bstart_ns\x18\x02 \x01(\x03R\astartNs\x12\x15\n" +
-	"\x06end_ns\x18\x03 \x01(\x03R\x05endNs\"i\n" +
+	"\x06end_ns\x18\x03 \x01(\x03R\x05endNs\x12\x19\n" +
+	"\bcodec_ns\x18\x04 \x01(\x03R\acodecNs\"i\n" +
 	"\aFailure\x12\x18\n" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12\x12\n" +
 	"\x04plan\x18\x02 \x01(\x05R\x04plan\x12\x1c\n" +
@@ -2776,8 +3070,8 @@ func file_plan_proto_rawDescGZIP() []byte {
 	return file_plan_proto_rawDescData
 }
 
-var file_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_plan_proto_goTypes = []any{
 	(Op)(0),                     // 0: mixdown.plan.v1.Op
 	(DType)(0),                  // 1: mixdown.plan.v1.DType
@@ -2785,69 +3079,76 @@ var file_plan_proto_goTypes = []any{
 	(SpanMode)(0),               // 3: mixdown.plan.v1.SpanMode
 	(Device)(0),                 // 4: mixdown.plan.v1.Device
 	(Span_Kind)(0),              // 5: mixdown.plan.v1.Span.Kind
-	(CommunicatorEvent_Kind)(0), // 6: mixdown.plan.v1.CommunicatorEvent.Kind
-	(*Group)(nil),               // 7: mixdown.plan.v1.Group
-	(*Origin)(nil),              // 8: mixdown.plan.v1.Origin
-	(*Span)(nil),                // 9: mixdown.plan.v1.Span
-	(*Transfer)(nil),            // 10: mixdown.plan.v1.Transfer
-	(*Communication)(nil),       // 11: mixdown.plan.v1.Communication
-	(*Part)(nil),                // 12: mixdown.plan.v1.Part
-	(*Wait)(nil),                // 13: mixdown.plan.v1.Wait
-	(*Task)(nil),                // 14: mixdown.plan.v1.Task
-	(*Stream)(nil),              // 15: mixdown.plan.v1.Stream
-	(*Place)(nil),               // 16: mixdown.plan.v1.Place
-	(*CommunicatorEvent)(nil),   // 17: mixdown.plan.v1.CommunicatorEvent
-	(*Program)(nil),             // 18: mixdown.plan.v1.Program
-	(*Workload)(nil),            // 19: mixdown.plan.v1.Workload
-	(*Dependencies)(nil),        // 20: mixdown.plan.v1.Dependencies
-	(*Plan)(nil),                // 21: mixdown.plan.v1.Plan
-	(*Settings)(nil),            // 22: mixdown.plan.v1.Settings
-	(*Experiment)(nil),          // 23: mixdown.plan.v1.Experiment
-	(*Record)(nil),              // 24: mixdown.plan.v1.Record
-	(*Header)(nil),              // 25: mixdown.plan.v1.Header
-	(*BackendInfo)(nil),         // 26: mixdown.plan.v1.BackendInfo
-	(*Verification)(nil),        // 27: mixdown.plan.v1.Verification
-	(*Iteration)(nil),           // 28: mixdown.plan.v1.Iteration
-	(*TaskTime)(nil),            // 29: mixdown.plan.v1.TaskTime
-	(*Failure)(nil),             // 30: mixdown.plan.v1.Failure
-	(*Footer)(nil),              // 31: mixdown.plan.v1.Footer
+	(Compression_Codec)(0),      // 6: mixdown.plan.v1.Compression.Codec
+	(CommunicatorEvent_Kind)(0), // 7: mixdown.plan.v1.CommunicatorEvent.Kind
+	(*Group)(nil),               // 8: mixdown.plan.v1.Group
+	(*Origin)(nil),              // 9: mixdown.plan.v1.Origin
+	(*Span)(nil),                // 10: mixdown.plan.v1.Span
+	(*Transfer)(nil),            // 11: mixdown.plan.v1.Transfer
+	(*Compression)(nil),         // 12: mixdown.plan.v1.Compression
+	(*Communication)(nil),       // 13: mixdown.plan.v1.Communication
+	(*Part)(nil),                // 14: mixdown.plan.v1.Part
+	(*Wait)(nil),                // 15: mixdown.plan.v1.Wait
+	(*Task)(nil),                // 16: mixdown.plan.v1.Task
+	(*Stream)(nil),              // 17: mixdown.plan.v1.Stream
+	(*Place)(nil),               // 18: mixdown.plan.v1.Place
+	(*CommunicatorEvent)(nil),   // 19: mixdown.plan.v1.CommunicatorEvent
+	(*Program)(nil),             // 20: mixdown.plan.v1.Program
+	(*Workload)(nil),            // 21: mixdown.plan.v1.Workload
+	(*Dependencies)(nil),        // 22: mixdown.plan.v1.Dependencies
+	(*Plan)(nil),                // 23: mixdown.plan.v1.Plan
+	(*Settings)(nil),            // 24: mixdown.plan.v1.Settings
+	(*Experiment)(nil),          // 25: mixdown.plan.v1.Experiment
+	(*Record)(nil),              // 26: mixdown.plan.v1.Record
+	(*Header)(nil),              // 27: mixdown.plan.v1.Header
+	(*BackendInfo)(nil),         // 28: mixdown.plan.v1.BackendInfo
+	(*Verification)(nil),        // 29: mixdown.plan.v1.Verification
+	(*Compressed)(nil),          // 30: mixdown.plan.v1.Compressed
+	(*Iteration)(nil),           // 31: mixdown.plan.v1.Iteration
+	(*TaskTime)(nil),            // 32: mixdown.plan.v1.TaskTime
+	(*Failure)(nil),             // 33: mixdown.plan.v1.Failure
+	(*Footer)(nil),              // 34: mixdown.plan.v1.Footer
 }
 var file_plan_proto_depIdxs = []int32{
 	5,  // 0: mixdown.plan.v1.Span.kind:type_name -> mixdown.plan.v1.Span.Kind
-	0,  // 1: mixdown.plan.v1.Communication.op:type_name -> mixdown.plan.v1.Op
-	1,  // 2: mixdown.plan.v1.Communication.dtype:type_name -> mixdown.plan.v1.DType
-	2,  // 3: mixdown.plan.v1.Communication.reduce_op:type_name -> mixdown.plan.v1.ReduceOp
-	10, // 4: mixdown.plan.v1.Communication.transfers:type_name -> mixdown.plan.v1.Transfer
-	12, // 5: mixdown.plan.v1.Communication.parts:type_name -> mixdown.plan.v1.Part
-	9,  // 6: mixdown.plan.v1.Task.span:type_name -> mixdown.plan.v1.Span
-	11, // 7: mixdown.plan.v1.Task.communication:type_name -> mixdown.plan.v1.Communication
-	13, // 8: mixdown.plan.v1.Task.wait:type_name -> mixdown.plan.v1.Wait
-	8,  // 9: mixdown.plan.v1.Task.origin:type_name -> mixdown.plan.v1.Origin
-	6,  // 10: mixdown.plan.v1.CommunicatorEvent.kind:type_name -> mixdown.plan.v1.CommunicatorEvent.Kind
-	15, // 11: mixdown.plan.v1.Program.streams:type_name -> mixdown.plan.v1.Stream
-	14, // 12: mixdown.plan.v1.Program.tasks:type_name -> mixdown.plan.v1.Task
-	16, // 13: mixdown.plan.v1.Program.place:type_name -> mixdown.plan.v1.Place
-	17, // 14: mixdown.plan.v1.Program.communicators:type_name -> mixdown.plan.v1.CommunicatorEvent
-	7,  // 15: mixdown.plan.v1.Workload.groups:type_name -> mixdown.plan.v1.Group
-	18, // 16: mixdown.plan.v1.Workload.programs:type_name -> mixdown.plan.v1.Program
-	20, // 17: mixdown.plan.v1.Workload.dependencies:type_name -> mixdown.plan.v1.Dependencies
-	19, // 18: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
-	3,  // 19: mixdown.plan.v1.Settings.span_mode:type_name -> mixdown.plan.v1.SpanMode
-	4,  // 20: mixdown.plan.v1.Settings.device:type_name -> mixdown.plan.v1.Device
-	21, // 21: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
-	22, // 22: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
-	25, // 23: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
-	27, // 24: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
-	28, // 25: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
-	30, // 26: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
-	31, // 27: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
-	26, // 28: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
-	29, // 29: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	6,  // 1: mixdown.plan.v1.Compression.codec:type_name -> mixdown.plan.v1.Compression.Codec
+	0,  // 2: mixdown.plan.v1.Communication.op:type_name -> mixdown.plan.v1.Op
+	1,  // 3: mixdown.plan.v1.Communication.dtype:type_name -> mixdown.plan.v1.DType
+	2,  // 4: mixdown.plan.v1.Communication.reduce_op:type_name -> mixdown.plan.v1.ReduceOp
+	11, // 5: mixdown.plan.v1.Communication.transfers:type_name -> mixdown.plan.v1.Transfer
+	14, // 6: mixdown.plan.v1.Communication.parts:type_name -> mixdown.plan.v1.Part
+	12, // 7: mixdown.plan.v1.Communication.compression:type_name -> mixdown.plan.v1.Compression
+	10, // 8: mixdown.plan.v1.Task.span:type_name -> mixdown.plan.v1.Span
+	13, // 9: mixdown.plan.v1.Task.communication:type_name -> mixdown.plan.v1.Communication
+	15, // 10: mixdown.plan.v1.Task.wait:type_name -> mixdown.plan.v1.Wait
+	9,  // 11: mixdown.plan.v1.Task.origin:type_name -> mixdown.plan.v1.Origin
+	7,  // 12: mixdown.plan.v1.CommunicatorEvent.kind:type_name -> mixdown.plan.v1.CommunicatorEvent.Kind
+	17, // 13: mixdown.plan.v1.Program.streams:type_name -> mixdown.plan.v1.Stream
+	16, // 14: mixdown.plan.v1.Program.tasks:type_name -> mixdown.plan.v1.Task
+	18, // 15: mixdown.plan.v1.Program.place:type_name -> mixdown.plan.v1.Place
+	19, // 16: mixdown.plan.v1.Program.communicators:type_name -> mixdown.plan.v1.CommunicatorEvent
+	8,  // 17: mixdown.plan.v1.Workload.groups:type_name -> mixdown.plan.v1.Group
+	20, // 18: mixdown.plan.v1.Workload.programs:type_name -> mixdown.plan.v1.Program
+	22, // 19: mixdown.plan.v1.Workload.dependencies:type_name -> mixdown.plan.v1.Dependencies
+	21, // 20: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
+	3,  // 21: mixdown.plan.v1.Settings.span_mode:type_name -> mixdown.plan.v1.SpanMode
+	4,  // 22: mixdown.plan.v1.Settings.device:type_name -> mixdown.plan.v1.Device
+	23, // 23: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
+	24, // 24: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
+	27, // 25: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
+	29, // 26: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
+	31, // 27: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
+	33, // 28: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
+	34, // 29: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
+	30, // 30: mixdown.plan.v1.Record.compressed:type_name -> mixdown.plan.v1.Compressed
+	28, // 31: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
+	12, // 32: mixdown.plan.v1.Compressed.compression:type_name -> mixdown.plan.v1.Compression
+	32, // 33: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_plan_proto_init() }
@@ -2855,26 +3156,27 @@ func file_plan_proto_init() {
 	if File_plan_proto != nil {
 		return
 	}
-	file_plan_proto_msgTypes[7].OneofWrappers = []any{
+	file_plan_proto_msgTypes[8].OneofWrappers = []any{
 		(*Task_Span)(nil),
 		(*Task_Communication)(nil),
 		(*Task_Wait)(nil),
 	}
-	file_plan_proto_msgTypes[9].OneofWrappers = []any{}
-	file_plan_proto_msgTypes[17].OneofWrappers = []any{
+	file_plan_proto_msgTypes[10].OneofWrappers = []any{}
+	file_plan_proto_msgTypes[18].OneofWrappers = []any{
 		(*Record_Header)(nil),
 		(*Record_Verification)(nil),
 		(*Record_Iteration)(nil),
 		(*Record_Failure)(nil),
 		(*Record_Footer)(nil),
+		(*Record_Compressed)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plan_proto_rawDesc), len(file_plan_proto_rawDesc)),
-			NumEnums:      7,
-			NumMessages:   25,
+			NumEnums:      8,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,73 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// Codec is what can compress payloads, as this machine has it.
+type Codec struct {
+	Name      string `json:"name"`
+	Available bool   `json:"available"`
+	Version   string `json:"version,omitempty"`
+	Reason    string `json:"reason,omitempty"` // why it can't run here
+}
+
+// zfpCodec is the one codec that needs a library.
+const zfpCodec = "zfp"
+
+// Codecs lists all codecs.
+func (w Worker) Codecs(ctx context.Context) []Codec {
+	list := []Codec{
+		{Name: "bf16", Available: true, Version: "part of the worker"},
+		{Name: "fp8", Available: true, Version: "part of the worker: e4m3, e5m2"},
+	}
+	z := Codec{Name: zfpCodec}
+	version, err := w.probeZFP(ctx)
+	if err != nil {
+		z.Reason = err.Error()
+	} else {
+		z.Available, z.Version = true, version
+	}
+	return append(list, z)
+}
+
+// CheckCodec says whether a codec, as plans name it, can run here: ErrUnavailable with
+// what is missing.
+func (w Worker) CheckCodec(ctx context.Context, name string) error {
+	if !strings.HasPrefix(name, zfpCodec) {
+		return nil
+	}
+	if _, err := w.probeZFP(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
+// probeZFP asks the worker for the library's version.
+func (w Worker) probeZFP(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.Path, "--probe-codec", zfpCodec)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		text := strings.TrimSpace(strings.TrimPrefix(stderr.String(), "mixdown-worker: "))
+		if text == "" {
+			text = err.Error()
+		}
+		return "", errors.New(firstLine(text))
+	}
+	var said struct {
+		Version string `json:"version"`
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &said); err != nil {
+		return "", fmt.Errorf("the worker's answer %q: %w", firstLine(stdout.String()), err)
+	}
+	return said.Version, nil
+}
