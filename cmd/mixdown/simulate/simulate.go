@@ -209,7 +209,7 @@ func (o *Options) check() ([]schedule.Spec, []sharding.Variant, error) {
 		schedules = []string{defaultSchedule}
 	}
 	if len(o.Plans.Compress) > 0 {
-		return nil, nil, fmt.Errorf("%w: --compress is measured, not simulated: nothing says what a codec costs on your machines; \"mixdown replay --compress\" runs it", cli.ErrUsage)
+		return nil, nil, fmt.Errorf("%w: --compress is measured, not simulated: \"mixdown replay --compress\" runs the codec, --what-if compress=... supposes its ratio and speed", cli.ErrUsage)
 	}
 	if len(o.Plans.Mixes) > 0 && o.Plans.Table == "" {
 		return nil, nil, fmt.Errorf("%w: --mix is predicted from a tuning table: name one with --table (\"mixdown tune\" makes it)", cli.ErrUsage)
