@@ -18,8 +18,8 @@ type Codec struct {
 	Reason    string `json:"reason,omitempty"` // why it can't run here
 }
 
-// zfpCodec is the one codec that needs a library.
-const zfpCodec = "zfp"
+// libraryZFP is the one codec that needs a library.
+const libraryZFP = "zfp"
 
 // Codecs lists all codecs.
 func (w Worker) Codecs(ctx context.Context) []Codec {
@@ -27,7 +27,7 @@ func (w Worker) Codecs(ctx context.Context) []Codec {
 		{Name: "bf16", Available: true, Version: "part of the worker"},
 		{Name: "fp8", Available: true, Version: "part of the worker: e4m3, e5m2"},
 	}
-	z := Codec{Name: zfpCodec}
+	z := Codec{Name: libraryZFP}
 	version, err := w.probeZFP(ctx)
 	if err != nil {
 		z.Reason = err.Error()
@@ -40,7 +40,7 @@ func (w Worker) Codecs(ctx context.Context) []Codec {
 // CheckCodec says whether a codec, as plans name it, can run here: ErrUnavailable with
 // what is missing.
 func (w Worker) CheckCodec(ctx context.Context, name string) error {
-	if !strings.HasPrefix(name, zfpCodec) {
+	if !strings.HasPrefix(name, libraryZFP) {
 		return nil
 	}
 	if _, err := w.probeZFP(ctx); err != nil {
@@ -53,7 +53,7 @@ func (w Worker) CheckCodec(ctx context.Context, name string) error {
 func (w Worker) probeZFP(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, w.Path, "--probe-codec", zfpCodec)
+	cmd := exec.CommandContext(ctx, w.Path, "--probe-codec", libraryZFP)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
