@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"mixdown/replay/cluster/clusterpb"
 	"mixdown/replay/launch"
+	"mixdown/replay/mix"
 )
 
 // Starter starts the workers of runs on the leader's members. With an engine, each run
@@ -35,6 +37,9 @@ func (s starter) Start(ctx context.Context, job launch.Job) (launch.Crew, error)
 	members, err := s.leader.gather(ctx, job.Workers, ended)
 	if err == nil {
 		err = settled(ctx, members)
+	}
+	if err == nil {
+		err = alikeSteered(members)
 	}
 	if err == nil && s.engine == nil {
 		err = s.leader.fitsMPI(job.Launcher, members[0].hello.Engine)
@@ -62,6 +67,31 @@ func settled(ctx context.Context, members []*member) error {
 				return fmt.Errorf("rank %d on %s is lost: %w", m.hello.Rank, m.host(), m.lostBecause())
 			case <-time.After(5 * time.Millisecond):
 			}
+		}
+	}
+	return nil
+}
+
+// alikeSteered is check E9 for ranks whose environments only they know: where they differ,
+// a library may choose one algorithm here and another there for the same operation.
+func alikeSteered(members []*member) error {
+	first := members[0].hello.Steering
+	for rank, m := range members[1:] {
+		var names []string
+		for name, value := range m.hello.Steering {
+			if first[name] != value {
+				names = append(names, name)
+			}
+		}
+		for name := range first {
+			if _, has := m.hello.Steering[name]; !has {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			slices.Sort(names)
+			return fmt.Errorf("%w: E9 rank 0 on %s and rank %d on %s have different values, or files of different content, in %s: set them alike on all hosts",
+				mix.ErrDeadlock, members[0].host(), rank+1, m.host(), strings.Join(names, ", "))
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mixdown/replay/cluster/clusterpb"
+	"mixdown/replay/environment"
 	"mixdown/replay/launch"
 )
 
@@ -107,6 +108,7 @@ func (j *joined) hello() *clusterpb.Hello {
 		h.Interface = j.o.Interface
 	}
 	h.Cpus, h.Numa = placement()
+	h.Steering = environment.Fingerprints(os.Environ())
 	return h
 }
 

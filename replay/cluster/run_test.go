@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"mixdown/replay/cluster/clusterpb"
 	"mixdown/replay/launch"
+	"mixdown/replay/mix"
 	"mixdown/replay/plan/planpb"
 )
 
@@ -226,6 +228,25 @@ func TestRefused(t *testing.T) {
 				t.Errorf("join: %v; expected %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestSteeredApart: check E9 where each host knows its own environment alone.
+func TestSteeredApart(t *testing.T) {
+	at := func(steering map[string]string) *member {
+		return newMember(nil, &clusterpb.Hello{Host: "node", Steering: steering})
+	}
+	ring, tree := map[string]string{"NCCL_ALGO": "a"}, map[string]string{"NCCL_ALGO": "b"}
+	if err := alikeSteered([]*member{at(ring), at(ring)}); err != nil {
+		t.Error(err)
+	}
+	for name, members := range map[string][]*member{
+		"another value": {at(ring), at(ring), at(tree)}, "one more": {at(nil), at(nil), at(ring)}, "one less": {at(ring), at(ring), at(nil)},
+	} {
+		err := alikeSteered(members)
+		if !errors.Is(err, mix.ErrDeadlock) || !strings.Contains(err.Error(), "E9 rank 0 on node and rank 2 on node have different values") || !strings.Contains(err.Error(), "NCCL_ALGO") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

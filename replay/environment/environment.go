@@ -14,6 +14,14 @@ import (
 // steering are the beginnings of names of variables that steer libraries.
 var steering = []string{"NCCL_", "RCCL_", "OMPI_MCA_", "MPIR_CVAR_", "MPICH_", "UCX_", "UCC_", "GLOO_", "FI_", "MSCCLPP_", "I_MPI_", "MV2_"}
 
+// own are the beginnings of names by which Open MPI's mpirun tells each rank who it is,
+// and steers its own daemons, other than the first: no communication is chosen by them.
+var own = []string{"OMPI_MCA_orte_", "OMPI_MCA_ess", "OMPI_MCA_initial_wdir", "OMPI_MCA_plm", "OMPI_MCA_routed", "OMPI_MCA_oob", "OMPI_MCA_rmaps", "OMPI_MCA_pmix"}
+
+// ofHost are parts of names of variables that name a host's own devices, and may well
+// differ between hosts.
+var ofHost = []string{"IFNAME", "if_include", "if_exclude", "NET_DEVICES", "IB_HCA", "IFACE", "HOSTID", "HOSTNAME"}
+
 // secret are parts of names whose values nobody should find in a table.
 var secret = []string{"TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL"}
 
@@ -23,7 +31,8 @@ func Steering(environ []string) map[string]string {
 	m := map[string]string{}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if !slices.ContainsFunc(steering, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		begins := func(p string) bool { return strings.HasPrefix(name, p) }
+		if !slices.ContainsFunc(steering, begins) || slices.ContainsFunc(own, begins) {
 			continue
 		}
 		if slices.ContainsFunc(secret, func(p string) bool { return strings.Contains(name, p) }) {
@@ -67,4 +76,21 @@ func hashFile(h io.Writer, value string) {
 	content := sha256.New()
 	n, _ := io.Copy(content, io.LimitReader(f, maxFile))
 	fmt.Fprintf(h, "%d of %d bytes %x\n", n, info.Size(), content.Sum(nil))
+}
+
+// Fingerprints are, by name, of the variables that all ranks of a job should have alike:
+// those that Steering picks without those that name a host's own devices. Each is of the
+// value and the content of the file that it names.
+func Fingerprints(environ []string) map[string]string {
+	m := map[string]string{}
+	for name, value := range Steering(environ) {
+		if slices.ContainsFunc(ofHost, func(part string) bool { return strings.Contains(name, part) }) {
+			continue
+		}
+		h := sha256.New()
+		fmt.Fprintf(h, "%q\n", value)
+		hashFile(h, value)
+		m[name] = hex.EncodeToString(h.Sum(nil)[:8])
+	}
+	return m
 }

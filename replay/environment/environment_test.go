@@ -43,3 +43,33 @@ func TestHash(t *testing.T) {
 		t.Errorf("hash %q", base)
 	}
 }
+
+// TestFingerprints: what mpirun tells each rank, and what names a host's devices, is no
+// difference between ranks; a tuning file's content is.
+func TestFingerprints(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules")
+	environ := func(rank, card, algorithm string) []string {
+		return []string{"OMPI_MCA_ess_base_vpid=" + rank, "OMPI_MCA_orte_ess_node_rank=" + rank, "UCX_NET_DEVICES=" + card,
+			"NCCL_SOCKET_IFNAME=" + card, "OMPI_MCA_btl_tcp_if_include=" + card, "NCCL_ALGO=" + algorithm, "OMPI_MCA_coll_tuned_dynamic_rules_filename=" + file, "PATH=/bin"}
+	}
+	if err := os.WriteFile(file, []byte("2"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	base := environment.Fingerprints(environ("0", "eth0", "Ring"))
+	if len(base) != 2 {
+		t.Errorf("fingerprints of %v, expected two", base)
+	}
+	if diff := cmp.Diff(base, environment.Fingerprints(environ("1", "ib0", "Ring"))); diff != "" {
+		t.Errorf("another rank and host (-first +second)\n%s", diff)
+	}
+	if got := environment.Fingerprints(environ("0", "eth0", "Tree")); got["NCCL_ALGO"] == base["NCCL_ALGO"] {
+		t.Error("another algorithm, the same fingerprint")
+	}
+	if err := os.WriteFile(file, []byte("3"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	name := "OMPI_MCA_coll_tuned_dynamic_rules_filename"
+	if got := environment.Fingerprints(environ("0", "eth0", "Ring")); got[name] == base[name] {
+		t.Error("other rules in the file, the same fingerprint")
+	}
+}

@@ -368,22 +368,25 @@ func (*Order_Farewell) isOrder_Kind() {}
 
 // Who a member is. The first frame, and the only one before it is welcome.
 type Hello struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
-	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`                           // the secret of the job, empty when it has none
-	Rank          int32                  `protobuf:"varint,3,opt,name=rank,proto3" json:"rank,omitempty"`                            // in the job: the worker's index
-	Size          int32                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`                            // tasks of the job
-	LocalRank     int32                  `protobuf:"varint,5,opt,name=local_rank,json=localRank,proto3" json:"local_rank,omitempty"` // on its host
-	LocalSize     int32                  `protobuf:"varint,6,opt,name=local_size,json=localSize,proto3" json:"local_size,omitempty"`
-	Host          string                 `protobuf:"bytes,7,opt,name=host,proto3" json:"host,omitempty"`
-	Interface     string                 `protobuf:"bytes,8,opt,name=interface,proto3" json:"interface,omitempty"` // that its connection to the leader uses
-	Address       string                 `protobuf:"bytes,9,opt,name=address,proto3" json:"address,omitempty"`     // on that interface
-	Boot          string                 `protobuf:"bytes,10,opt,name=boot,proto3" json:"boot,omitempty"`          // identifies the running kernel, and with it the clock
-	Pid           int64                  `protobuf:"varint,11,opt,name=pid,proto3" json:"pid,omitempty"`           // of the member
-	Engine        string                 `protobuf:"bytes,12,opt,name=engine,proto3" json:"engine,omitempty"`      // what started it, as "slurm"
-	Version       string                 `protobuf:"bytes,13,opt,name=version,proto3" json:"version,omitempty"`    // of mixdown
-	Cpus          string                 `protobuf:"bytes,14,opt,name=cpus,proto3" json:"cpus,omitempty"`          // that it may run on, as "0-7"
-	Numa          string                 `protobuf:"bytes,15,opt,name=numa,proto3" json:"numa,omitempty"`          // nodes whose memory it may use
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Protocol  uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Token     string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`                           // the secret of the job, empty when it has none
+	Rank      int32                  `protobuf:"varint,3,opt,name=rank,proto3" json:"rank,omitempty"`                            // in the job: the worker's index
+	Size      int32                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`                            // tasks of the job
+	LocalRank int32                  `protobuf:"varint,5,opt,name=local_rank,json=localRank,proto3" json:"local_rank,omitempty"` // on its host
+	LocalSize int32                  `protobuf:"varint,6,opt,name=local_size,json=localSize,proto3" json:"local_size,omitempty"`
+	Host      string                 `protobuf:"bytes,7,opt,name=host,proto3" json:"host,omitempty"`
+	Interface string                 `protobuf:"bytes,8,opt,name=interface,proto3" json:"interface,omitempty"` // that its connection to the leader uses
+	Address   string                 `protobuf:"bytes,9,opt,name=address,proto3" json:"address,omitempty"`     // on that interface
+	Boot      string                 `protobuf:"bytes,10,opt,name=boot,proto3" json:"boot,omitempty"`          // identifies the running kernel, and with it the clock
+	Pid       int64                  `protobuf:"varint,11,opt,name=pid,proto3" json:"pid,omitempty"`           // of the member
+	Engine    string                 `protobuf:"bytes,12,opt,name=engine,proto3" json:"engine,omitempty"`      // what started it, as "slurm"
+	Version   string                 `protobuf:"bytes,13,opt,name=version,proto3" json:"version,omitempty"`    // of mixdown
+	Cpus      string                 `protobuf:"bytes,14,opt,name=cpus,proto3" json:"cpus,omitempty"`          // that it may run on, as "0-7"
+	Numa      string                 `protobuf:"bytes,15,opt,name=numa,proto3" json:"numa,omitempty"`          // nodes whose memory it may use
+	// Fingerprints of the variables that steer libraries, by name: all ranks should have
+	// the same.
+	Steering      map[string]string `protobuf:"bytes,16,rep,name=steering,proto3" json:"steering,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -521,6 +524,13 @@ func (x *Hello) GetNuma() string {
 		return x.Numa
 	}
 	return ""
+}
+
+func (x *Hello) GetSteering() map[string]string {
+	if x != nil {
+		return x.Steering
+	}
+	return nil
 }
 
 type Welcome struct {
@@ -1312,7 +1322,7 @@ const file_cluster_proto_rawDesc = "" +
 	"rendezvous\x12+\n" +
 	"\x04stop\x18\a \x01(\v2\x15.mixdown.cluster.StopH\x00R\x04stop\x127\n" +
 	"\bfarewell\x18\b \x01(\v2\x19.mixdown.cluster.FarewellH\x00R\bfarewellB\x06\n" +
-	"\x04kind\"\xeb\x02\n" +
+	"\x04kind\"\xea\x03\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
@@ -1331,7 +1341,11 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06engine\x18\f \x01(\tR\x06engine\x12\x18\n" +
 	"\aversion\x18\r \x01(\tR\aversion\x12\x12\n" +
 	"\x04cpus\x18\x0e \x01(\tR\x04cpus\x12\x12\n" +
-	"\x04numa\x18\x0f \x01(\tR\x04numa\"\t\n" +
+	"\x04numa\x18\x0f \x01(\tR\x04numa\x12@\n" +
+	"\bsteering\x18\x10 \x03(\v2$.mixdown.cluster.Hello.SteeringEntryR\bsteering\x1a;\n" +
+	"\rSteeringEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\t\n" +
 	"\aWelcome\"!\n" +
 	"\aRefusal\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x16\n" +
@@ -1400,7 +1414,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_cluster_proto_goTypes = []any{
 	(*Word)(nil),       // 0: mixdown.cluster.Word
 	(*Order)(nil),      // 1: mixdown.cluster.Order
@@ -1419,6 +1433,7 @@ var file_cluster_proto_goTypes = []any{
 	(*Stop)(nil),       // 14: mixdown.cluster.Stop
 	(*Ended)(nil),      // 15: mixdown.cluster.Ended
 	(*Farewell)(nil),   // 16: mixdown.cluster.Farewell
+	nil,                // 17: mixdown.cluster.Hello.SteeringEntry
 }
 var file_cluster_proto_depIdxs = []int32{
 	2,  // 0: mixdown.cluster.Word.hello:type_name -> mixdown.cluster.Hello
@@ -1436,12 +1451,13 @@ var file_cluster_proto_depIdxs = []int32{
 	13, // 12: mixdown.cluster.Order.rendezvous:type_name -> mixdown.cluster.Rendezvous
 	14, // 13: mixdown.cluster.Order.stop:type_name -> mixdown.cluster.Stop
 	16, // 14: mixdown.cluster.Order.farewell:type_name -> mixdown.cluster.Farewell
-	9,  // 15: mixdown.cluster.Status.streams:type_name -> mixdown.cluster.Stream
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	17, // 15: mixdown.cluster.Hello.steering:type_name -> mixdown.cluster.Hello.SteeringEntry
+	9,  // 16: mixdown.cluster.Status.streams:type_name -> mixdown.cluster.Stream
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -1474,7 +1490,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
