@@ -206,9 +206,15 @@ func iterating(dir string) bool {
 	return false
 }
 
-// noWorkers fails when a worker of the run is still there: noworkers DIR.
+// noWorkers fails when a worker of the run is still there: noworkers DIR [orphans]. Orphans,
+// whose launcher was killed, get the time to notice that: they look five times a second.
 func noWorkers(ts *testscript.TestScript, neg bool, args []string) {
-	if pids, _ := workers(ts.MkAbs(args[0])); len(pids) > 0 != neg {
+	pids, _ := workers(ts.MkAbs(args[0]))
+	for wait := 0; len(args) > 1 && args[1] == "orphans" && len(pids) > 0 && wait < 100; wait++ {
+		time.Sleep(100 * time.Millisecond)
+		pids, _ = workers(ts.MkAbs(args[0]))
+	}
+	if len(pids) > 0 != neg {
 		ts.Fatalf("workers still running: %v", pids)
 	}
 }

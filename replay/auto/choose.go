@@ -321,16 +321,20 @@ func (c *chooser) step(choice map[classKey]string) (int64, error) {
 	if !c.played {
 		return c.sum(choice), nil
 	}
+	return c.play(func(pb *planpb.Communication) string { return choice[c.keys[pb]] })
+}
+
+// play is how long the step takes where each communication runs on its backend.
+func (c *chooser) play(backend func(*planpb.Communication) string) (int64, error) {
 	if c.graph == nil {
 		c.graph = sim.NewGraph(asReplayed(c.w))
 	}
 	run, err := c.graph.Play(func(m sim.Meeting) int64 {
-		k := c.keys[m.Communication]
-		size := k
+		size := c.keys[m.Communication]
 		if m.Transfer { // one of a batch may be smaller than what the batch is chosen by
 			size = classKey{comm.Send, m.Count * plan.DType(m.Communication).Size()}
 		}
-		return c.cost(size, choice[k], m.Ranks, c.nodesOf(m.Rank, m.Communication)).Time
+		return c.cost(size, backend(m.Communication), m.Ranks, c.nodesOf(m.Rank, m.Communication)).Time
 	})
 	if err != nil {
 		return 0, err

@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -59,6 +60,35 @@ func (o *Options) choose(p *Plans, table *tune.Table, canRun func(string) error)
 		p.Predicted[mix.Auto] = choice.Speedup
 	}
 	return choice.Mix, nil
+}
+
+// predict says what a replay of the mixes so far should measure, where a table has what
+// all their operations take.
+func (o *Options) predict(p *Plans) error {
+	if p.Costs == nil || o.Simulate { // simulate has predictions of its own, of the job
+		return nil
+	}
+	opts := auto.Options{Traced: p.Stand, Nodes: o.Nodes}
+	base, err := auto.Predict(p.Baseline, p.Costs, opts)
+	for _, v := range p.Variants {
+		if err != nil {
+			break
+		}
+		if _, has := p.Predicted[v.Name]; has {
+			continue
+		}
+		var step int64
+		if step, err = auto.Predict(v, p.Costs, opts); err == nil && step > 0 {
+			p.Predicted[v.Name] = float64(base) / float64(step)
+		}
+		if errors.Is(err, auto.ErrNoCosts) {
+			err = nil // of this variant; others may be known
+		}
+	}
+	if errors.Is(err, auto.ErrNoCosts) {
+		return nil
+	}
+	return err
 }
 
 // minNoise is the least that a mix must gain to be chosen, as a share of the step.

@@ -187,6 +187,9 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 	if err := o.addFused(p, most, mixes); err != nil {
 		return nil, err
 	}
+	if err := o.predict(p); err != nil {
+		return nil, err
+	}
 	if err := o.addCompressed(p, compressions, mixes); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,189 @@
+// Command changed holds predictions of changed runs against measurements: for each
+// workload it measures a table ("mixdown tune"), and replays mixes and orders with it,
+// which says of each what it predicts from the traces and the table before it runs. It
+// compares the speedups: by how much each prediction is off, and whether two variants are in the right
+// order wherever the measured difference exceeds the noise.
+//
+// It ends with 1 when the mean error is above -limit or an order is wrong, with 2 when
+// something did not run.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// workload is a set of traces, and what is tried on it.
+type workload struct {
+	name      string // below testdata, or of the corpus when it begins with "corpus/"
+	flags     []string
+	mixes     []string
+	schedules []string
+}
+
+var mixes = []string{"*=openmpi", "*=mpich", "*=ucx"}
+
+var workloads = []workload{
+	{"dp_moe_4rank", nil, append([]string{"all_reduce=openmpi,*=gloo", "all_to_allv=ucx,*=gloo", "all_reduce=gloo,*=mpich"}, mixes...), nil},
+	{"fsdp1_4rank", nil, append([]string{"all_gather=openmpi,*=gloo"}, mixes...), nil},
+	{"fsdp2_4rank", nil, append([]string{"all_gather=openmpi,*=gloo"}, mixes...), nil},
+	{"deepspeed_zero2_2rank", nil, mixes, nil},
+	{"deepspeed_zero3_2rank", nil, mixes, nil},
+	{"coalesced_4rank", nil, mixes, nil},
+	{"pipeline_1f1b_4rank", nil, mixes, []string{"gpipe", "breadth-first:loops=2", "zb-h1"}},
+	{"pipeline_sched_p4_1f1b", nil, mixes[:1], []string{"gpipe", "breadth-first:loops=2", "interleaved:loops=2", "zb-h1", "zbv"}},
+	{"pipeline_sched_p2_1f1b", nil, mixes[:1], []string{"gpipe", "breadth-first:loops=2"}},
+	{"corpus/param/dlrm_8rank", []string{"--map", "nccl=gloo"}, append([]string{"all_to_allv=openmpi,*=gloo"}, mixes...), nil},
+}
+
+// row is one variant of one workload.
+type row struct {
+	workload, variant   string
+	predicted, measured float64
+	low, high           float64 // of the measured, 95 %
+}
+
+func (r row) err() float64 { return r.predicted/r.measured - 1 }
+
+type options struct {
+	mixdown    string
+	budget     time.Duration
+	iterations int
+	limit      float64
+	only       string
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.mixdown, "mixdown", "bin/mixdown", "the `program` to run")
+	flag.DurationVar(&o.budget, "budget", 40*time.Second, "of the table of each workload")
+	flag.IntVar(&o.iterations, "iters", 12, "of each plan")
+	flag.Float64Var(&o.limit, "limit", 0.08, "mean error that is allowed")
+	flag.StringVar(&o.only, "only", "", "workloads whose `name` holds this")
+	flag.Parse()
+	var rows []row
+	for _, w := range workloads {
+		if !strings.Contains(w.name, o.only) {
+			continue
+		}
+		list, err := run(w, o)
+		if errors.Is(err, errNoCorpus) {
+			fmt.Fprintf(os.Stderr, "changed: %s is left out: %v\n", w.name, err)
+			continue
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "changed:", err)
+			os.Exit(2)
+		}
+		rows = append(rows, list...)
+	}
+	if !report(rows, o.limit) {
+		os.Exit(1)
+	}
+}
+
+var errNoCorpus = errors.New("MIXDOWN_CORPUS is not set")
+
+func run(w workload, o options) ([]row, error) {
+	traces := filepath.Join("testdata", w.name)
+	if rest, ok := strings.CutPrefix(w.name, "corpus/"); ok {
+		corpus := os.Getenv("MIXDOWN_CORPUS")
+		if corpus == "" {
+			return nil, errNoCorpus
+		}
+		traces = filepath.Join(corpus, rest)
+	}
+	dir, err := os.MkdirTemp("", "changed-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	table := filepath.Join(dir, "t.tune")
+	if err := call(o.mixdown, nil, "tune", "-o", table, traces, "--backends", "gloo,openmpi,mpich,ucx", "--budget", o.budget.String(), "--quiet"); err != nil {
+		return nil, err
+	}
+	// Mixes and orders are variants of their own: of all their pairs, each alone.
+	var rows []row
+	for _, kind := range []struct {
+		flag   string
+		values []string
+	}{{"--mix", w.mixes}, {"--schedule", w.schedules}} {
+		if len(kind.values) == 0 {
+			continue
+		}
+		args := []string{traces, "--table", table, "--format", "json", "--quiet"}
+		for _, v := range kind.values {
+			args = append(args, kind.flag, v)
+		}
+		var result struct {
+			Variants []struct {
+				Name      string      `json:"name"`
+				Predicted *float64    `json:"predicted_speedup"`
+				Speedup   float64     `json:"speedup"`
+				CI95      *[2]float64 `json:"ci95"`
+				Verified  bool        `json:"data_verified"`
+			} `json:"variants"`
+		}
+		if err := call(o.mixdown, &result, append(append([]string{"replay", "--iters", fmt.Sprint(o.iterations)}, w.flags...), args...)...); err != nil {
+			return nil, err
+		}
+		for _, v := range result.Variants {
+			if !v.Verified || v.CI95 == nil || v.Predicted == nil {
+				return nil, fmt.Errorf("%s, %s: not verified, or not predicted", w.name, v.Name)
+			}
+			rows = append(rows, row{w.name, v.Name, *v.Predicted, v.Speedup, v.CI95[0], v.CI95[1]})
+		}
+	}
+	return rows, nil
+}
+
+// call runs mixdown, and reads its JSON into out unless that is nil.
+func call(mixdown string, out any, args ...string) error {
+	c := exec.Command(mixdown, args...)
+	c.Stderr = os.Stderr
+	data, err := c.Output()
+	if err != nil {
+		return fmt.Errorf("mixdown %s: %w", strings.Join(args, " "), err)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(data, out)
+}
+
+// report prints all rows, none left out, and says whether the limits hold.
+func report(rows []row, limit float64) bool {
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "workload\tvariant\tpredicted\tmeasured\t95 %\toff by\t")
+	sum := 0.0
+	for _, r := range rows {
+		sum += math.Abs(r.err())
+		fmt.Fprintf(t, "%s\t%s\t%.3f\t%.3f\t%.3f .. %.3f\t%+.1f %%\t\n", r.workload, r.variant, r.predicted, r.measured, r.low, r.high, 100*r.err())
+	}
+	t.Flush()
+	pairs, wrong := 0, 0
+	for i, a := range rows {
+		for _, b := range rows[i+1:] {
+			if a.workload != b.workload || !(a.low > b.high || b.low > a.high) {
+				continue // not known which is faster
+			}
+			pairs++
+			if (a.predicted > b.predicted) != (a.measured > b.measured) {
+				wrong++
+				fmt.Printf("wrong order: %s: %s (%.3f, measured %.3f) and %s (%.3f, measured %.3f)\n", a.workload, a.variant, a.predicted, a.measured, b.variant, b.predicted, b.measured)
+			}
+		}
+	}
+	mean := sum / float64(max(1, len(rows)))
+	fmt.Printf("\n%d cases, %.1f %% off in the mean (limit %.0f %%); of %d pairs that differ by more than the noise %d are predicted in the wrong order\n", len(rows), 100*mean, 100*limit, pairs, wrong)
+	return mean <= limit && wrong == 0
+}
