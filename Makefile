@@ -9,7 +9,7 @@ JOBS    := $(shell nproc 2>/dev/null || echo 2)
 MIXDOWN_CORPUS ?= $(wildcard $(CURDIR)/../shared/traces)
 export MIXDOWN_CORPUS
 
-.PHONY: all deps build build-go build-native demo test bench check-readers check-cluster check-html validate sanitize lint generate clean
+.PHONY: all deps build build-go build-native demo test bench dist check-dist check-readers check-cluster check-html validate sanitize lint generate clean
 
 all: build
 
@@ -60,6 +60,15 @@ bench: build
 	$(GO) run ./bench/winners -mixdown $(BIN)/mixdown
 	$(GO) run ./bench/graph
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
+
+# build/dist/mixdown-VERSION-linux-ARCH.tar.gz: programs, manual, completions, licences.
+dist: deps
+	scripts/dist.sh
+
+# That tarball in bare systems of Debian 12 and Ubuntu 24.04, made by debootstrap. Takes
+# some minutes, root and a network.
+check-dist: dist
+	scripts/dist_test.sh
 
 # What other people's readers make of datasets and exports; a part of make test.
 check-readers: build

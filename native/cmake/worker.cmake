@@ -1,3 +1,10 @@
+# A package must run where no protobuf is installed, or one of another version: its
+# worker has protobuf inside. libstdc++ stays the system's, though that could be linked
+# in too: modules throw exceptions and hand out strings and vectors through the
+# worker, and bring C++ libraries of the system with them (Gloo), which must all
+# have one libstdc++. It is no burden: apt itself needs it.
+option(MIXDOWN_STATIC_PROTOBUF "link protobuf into the worker" OFF)
+set(Protobuf_USE_STATIC_LIBS ${MIXDOWN_STATIC_PROTOBUF})
 find_package(Protobuf REQUIRED)
 
 set(plan_proto ${CMAKE_SOURCE_DIR}/../replay/plan/plan.proto)

@@ -90,8 +90,13 @@ class MpiBackend final : public Backend {
     mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
     mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
     if (size != world.size) {
+      // The mpirun was the right one and every process is alone: a fault of one package.
+      const bool alone = size == 1 && name() == "mpich";
       throw std::runtime_error(name() + ": MPI started " + std::to_string(size) + " processes, the experiment has " +
-                               std::to_string(world.size) + " workers; start them with this library's own mpirun");
+                               std::to_string(world.size) + " workers; start them with this library's own mpirun" +
+                               (alone ? " (MPICH 4.2.0 of Ubuntu 24.04 can't be started by its own: "
+                                        "https://bugs.launchpad.net/ubuntu/+source/mpich/+bug/2072338)"
+                                      : ""));
     }
     if (rank != world.rank) {
       throw std::runtime_error(name() + ": MPI rank " + std::to_string(rank) + " is worker " +

@@ -46,18 +46,21 @@ type Operation struct {
 // library is a backend that a mix may name.
 type library struct {
 	name, launcher, device string
-	install                string // what installs it
+	devel                  string // the packages that its module is built with
+	runtime                string // the package that it runs with
+	needs                  string // what it needs that no package of the distribution has
+	absent                 string // why there is no module for it
 }
 
-// known are those that mixdown knows of.
+// known are those that mixdown knows of. Packages are Debian's and Ubuntu's.
 var known = []library{
-	{"gloo", direct, OnHost, "install libgloo-dev and run make build"},
-	{"openmpi", openMPI, OnHost, "install openmpi-bin and libopenmpi-dev and run make build"},
-	{"mpich", mpich, OnHost, "install mpich and libmpich-dev and run make build"},
-	{"ucx", direct, OnHost, "install libucx-dev and run make build"},
-	{"nccl", direct, OnCUDA, "run make build; it needs an NVIDIA GPU, its driver and NCCL (libnccl.so.2) when it runs"},
-	{"rccl", direct, OnHIP, "run make build; it needs an AMD GPU, ROCm 5.4 or later (libamdhip64.so, libhiprtc.so) and RCCL (librccl.so.1) when it runs"},
-	{"ucc", "", "", "this version of mixdown has no module for it; ucx has the messages that it is built on"},
+	{name: "gloo", launcher: direct, device: OnHost, devel: "libgloo-dev", runtime: "libgloo0"},
+	{name: "openmpi", launcher: openMPI, device: OnHost, devel: "openmpi-bin and libopenmpi-dev", runtime: "openmpi-bin"},
+	{name: "mpich", launcher: mpich, device: OnHost, devel: "mpich and libmpich-dev", runtime: "mpich"},
+	{name: "ucx", launcher: direct, device: OnHost, devel: "libucx-dev", runtime: "libucx0"},
+	{name: "nccl", launcher: direct, device: OnCUDA, needs: "an NVIDIA GPU, its driver and NCCL (libnccl.so.2)"},
+	{name: "rccl", launcher: direct, device: OnHIP, needs: "an AMD GPU, ROCm 5.4 or later (libamdhip64.so, libhiprtc.so) and RCCL (librccl.so.1)"},
+	{name: "ucc", absent: "this version of mixdown has no module for it; ucx has the messages that it is built on"},
 }
 
 // find is the library of a backend, false when it is not known.
@@ -124,7 +127,7 @@ func FindWorker() (Worker, error) {
 	}
 	path, err := exec.LookPath("mixdown-worker")
 	if err != nil {
-		return Worker{}, fmt.Errorf("%w: mixdown-worker is neither beside mixdown nor on PATH: run make build, or set MIXDOWN_WORKER", ErrUnavailable)
+		return Worker{}, fmt.Errorf("%w: mixdown-worker is neither beside mixdown nor on PATH: unpack the whole package or run make build, or set MIXDOWN_WORKER", ErrUnavailable)
 	}
 	return Worker{Path: path}, nil
 }
@@ -144,20 +147,20 @@ func (w Worker) Check(ctx context.Context, name string) (Backend, error) {
 		if !isKnown {
 			return b, fmt.Errorf("%w %q: known are %s", ErrUnknownBackend, name, strings.Join(KnownBackends(), ", "))
 		}
-		b.Reason = "its module is not built: " + l.install
-		if l.launcher == "" {
-			b.Reason = l.install
+		b.Reason = l.absent
+		if l.absent == "" {
+			b.Reason = "its module is not built: " + l.toBuild()
 		}
 		return b, fmt.Errorf("%w: %s: %s", ErrUnavailable, name, b.Reason)
 	}
 	if b.Launcher != direct {
 		if _, err := exec.LookPath(launchers[b.Launcher].program); err != nil {
-			b.Reason = fmt.Sprintf("%s is not on PATH: %s", launchers[b.Launcher].program, l.install)
+			b.Reason = fmt.Sprintf("%s is not on PATH: %s", launchers[b.Launcher].program, toInstall(l.runtime))
 			return b, fmt.Errorf("%w: %s: %s", ErrUnavailable, name, b.Reason)
 		}
 	}
 	if err := w.probe(ctx, &b); err != nil {
-		b.Reason = err.Error()
+		b.Reason = l.explain(err.Error())
 		return b, fmt.Errorf("%w: %s: %s", ErrUnavailable, name, b.Reason)
 	}
 	b.Available = true

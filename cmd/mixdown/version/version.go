@@ -14,9 +14,19 @@ import (
 // Number is the release.
 const Number = "0.1.0"
 
+// described is what git describe says of the commit that a package was built from:
+// scripts/dist.sh has the linker set it.
+var described string
+
 // String is the release with the commit it was built from, when known.
 func String() string {
 	s := Number
+	if described != "" {
+		if described != "v"+Number {
+			s += " (" + described + ")"
+		}
+		return s
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" && len(setting.Value) >= 12 {
