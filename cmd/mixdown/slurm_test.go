@@ -258,3 +258,70 @@ func TestMPI(t *testing.T) {
 		t.Skip("neither Open MPI nor MPICH is installed")
 	}
 }
+
+// A replay of four ranks that srun starts: as tasks that are there when it begins, and by
+// the replay itself, which asks for the wire-up that each library needs.
+func TestSlurmReplay(t *testing.T) {
+	conf := startSlurm(t)
+	worker, err := filepath.Abs("../../bin/mixdown-worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mixdown := filepath.Join(t.TempDir(), "mixdown") // no link: it starts itself, by this name
+	data, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(mixdown, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	traces, err := filepath.Abs("../../testdata/dp_moe_4rank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replay := []string{mixdown, "replay", traces, "--iters", "3", "--format", "json", "--quiet", "--launch"}
+	for name, line := range map[string][]string{
+		"tasks":   append(append([]string{"srun", "--quiet", "-n", "4"}, replay...), "env"),
+		"gloo":    append(replay, "slurm"),
+		"openmpi": append(replay, "slurm", "--mix", "*=openmpi"),
+		"mpich":   append(replay, "slurm", "--mix", "*=mpich"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "openmpi" || name == "mpich" {
+				if _, err := os.Stat(filepath.Join(filepath.Dir(worker), "libmixdown_"+name+".so")); err != nil {
+					t.Skip(err)
+				}
+			}
+			cmd := exec.Command(line[0], line[1:]...)
+			cmd.Env = append(os.Environ(), "SLURM_CONF="+conf, "MIXDOWN_WORKER="+worker)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Run(); err != nil {
+				t.Fatalf("%s: %v\n%s", strings.Join(line, " "), err, stderr.Bytes())
+			}
+			type plan struct {
+				Verified bool `json:"data_verified"`
+			}
+			var result struct {
+				Hosts []struct {
+					Ranks []int `json:"ranks"`
+				} `json:"hosts"`
+				Baseline plan   `json:"baseline"`
+				Variants []plan `json:"variants"`
+			}
+			if err := json.Unmarshal(stdout.Bytes(), &result); err != nil {
+				t.Fatalf("%v: %s%s", err, stdout.Bytes(), stderr.Bytes())
+			}
+			if !result.Baseline.Verified || slices.ContainsFunc(result.Variants, func(p plan) bool { return !p.Verified }) {
+				t.Errorf("data are not verified: %+v", result)
+			}
+			if len(result.Hosts) != 1 || !slices.Equal(result.Hosts[0].Ranks, []int{0, 1, 2, 3}) {
+				t.Errorf("hosts %+v, expected one with four ranks", result.Hosts)
+			}
+		})
+	}
+}
