@@ -20,4 +20,4 @@ if [ -n "$packages" ]; then
 fi
 ulimit -n 65536 2>/dev/null || true # one file for each rank that is made
 MIXDOWN_CLUSTER_RANKS=${RANKS:-2000} go test -count=1 -timeout 60m -v -run 'TestSlurm|TestMPI' ./cmd/mixdown
-(cd examples/cluster/check && go run . ../ingest-job.yaml)
+(cd examples/cluster/check && go run . ../ingest-job.yaml ../job.yaml ../mpijob.yaml)
