@@ -76,7 +76,6 @@ func (d *deviceRank) inferFollowers() {
 	type kind struct {
 		group int
 		op    comm.Op
-		send  bool
 	}
 	type pair struct{ operation, next *item }
 	last := map[trace.ThreadID]*item{}

@@ -63,6 +63,9 @@ type Graph struct {
 	// needing[needingAt[i]:needingAt[i+1]], itself among them.
 	needing, needingAt []int32
 
+	// contradicted is how many dependencies the times of the trace contradict: tasks of
+	// one stream that overlapped, and members of an operation that left before others
+	// came. They are not in the graph.
 	contradicted int
 }
 
@@ -88,11 +91,6 @@ const everyone = -1
 
 // Len is the number of tasks.
 func (g *Graph) Len() int { return len(g.tasks) }
-
-// Contradicted is how many dependencies the times of the trace contradict: tasks
-// of one stream that overlapped, and members of an operation that left before
-// others came. They are not in the graph.
-func (g *Graph) Contradicted() int { return g.contradicted }
 
 // NewGraph makes the graph of a workload, which must not change any more.
 func NewGraph(w *planpb.Workload) *Graph {
