@@ -15,7 +15,7 @@ var (
 // runtimes are the libraries that the worker itself needs, with their packages.
 var runtimes = map[string]string{"libstdc++.so.6": "libstdc++6", "libgcc_s.so.1": "libgcc-s1"}
 
-// toBuild says how a module comes to be that is not there.
+// toBuild says how to get a module that is not there.
 func (l library) toBuild() string {
 	if l.devel == "" {
 		return "run make build" + andNeeds(l.needs)
@@ -23,9 +23,8 @@ func (l library) toBuild() string {
 	return fmt.Sprintf("install %s and run make build", l.devel)
 }
 
-// toInstall says how to get the library at run time, "" where no package has it.
-// Names are those of Debian and Ubuntu, chosen so that they are the same in all
-// releases: openmpi-bin brings libopenmpi3 of Debian 12 and libopenmpi3t64 of Ubuntu 24.04.
+// toInstall says how to get a package. The names in known are the same in all releases
+// of both: openmpi-bin brings libopenmpi3 of Debian 12 and libopenmpi3t64 of Ubuntu 24.04.
 func toInstall(pkg string) string {
 	return "on Debian and Ubuntu: apt-get install " + pkg
 }
