@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "modules/mpi_communicator.h"
+#include "modules/mpi_persistent.h"
 #include "modules/mpi_types.h"
 
 #ifdef OPEN_MPI
@@ -46,7 +48,8 @@ class MpiBackend final : public Backend {
 
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = {
-        "blocking collectives; point-to-point with MPI_Send and MPI_Recv, several together with MPI_Isend and MPI_Irecv",
+        persistent_ ? PersistentCollectives::note() : "blocking collectives",
+        "point-to-point with MPI_Send and MPI_Recv, several together with MPI_Isend and MPI_Irecv",
         "avg is a sum and a local division, premul_sum a local multiplication and a sum",
         "reduce_scatter(v) in place goes through a copy of the result",
         "more than 2147483647 elements: reductions and broadcast in several calls, the others composed of messages",
@@ -64,6 +67,24 @@ class MpiBackend final : public Backend {
     return notes;
   }
 
+  std::vector<Switch> switches() const override {
+    if (!PersistentCollectives::known()) return {};
+    Switch persistent{PersistentCollectives::kSwitch, {}, {}};
+    const std::pair<const char*, const char*> calls[] = {
+        {"all_reduce", "Allreduce"}, {"reduce", "Reduce"}, {"broadcast", "Bcast"}, {"all_gather", "Allgather"},
+        {"all_gatherv", "Allgatherv"}, {"reduce_scatter", "Reduce_scatter_block"},
+        {"reduce_scatterv", "Reduce_scatter"}, {"all_to_all", "Alltoall"}, {"all_to_allv", "Alltoallv"},
+        {"gather", "Gather"}, {"gatherv", "Gatherv"}, {"scatter", "Scatter"}, {"scatterv", "Scatterv"},
+        {"barrier", "Barrier"}};
+    for (const auto& [op, call] : calls) {
+      if (restarts(call)) persistent.operations.push_back(op);
+    }
+    if (!PersistentCollectives::kOwnTypes) persistent.except = {DType::kFloat16, DType::kBFloat16};
+    return {persistent};
+  }
+
+  bool keeps() const override { return persistent_; }
+
   std::vector<Support> support() const override {
     std::vector<Support> all;
     for (const char* op : {"all_reduce", "reduce", "broadcast", "all_gather", "all_gatherv", "reduce_scatter",
@@ -75,6 +96,10 @@ class MpiBackend final : public Backend {
   }
 
   void init(const World& world) override {
+    if (persistent_ && !PersistentCollectives::known()) {
+      throw std::runtime_error(name() + ": this library has no persistent collectives; unset " +
+                               PersistentCollectives::kSwitch);
+    }
     int granted = MPI_THREAD_SINGLE;
     const int needed = world.threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
     mpi_check(MPI_Init_thread(nullptr, nullptr, needed, &granted), "MPI_Init_thread");
@@ -115,7 +140,7 @@ class MpiBackend final : public Backend {
     mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, subset, 0, &comm), "MPI_Comm_create_group");
     MPI_Group_free(&subset);
     mpi_check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    return make_mpi_communicator(comm, types_, *arithmetic_);
+    return make_mpi_communicator(comm, types_, *arithmetic_, persistent_);
   }
 
   void finalize() override {
@@ -125,6 +150,7 @@ class MpiBackend final : public Backend {
   }
 
  private:
+  const bool persistent_ = PersistentCollectives::wanted();
   MpiTypes types_;
   const Arithmetic* arithmetic_ = nullptr;
   MPI_Group world_ = MPI_GROUP_NULL;

@@ -1,5 +1,5 @@
 // Blocking collectives, so that what is measured is the algorithms that the
-// library chooses for them; nonblocking point-to-point.
+// library chooses for them, or on demand persistent ones; nonblocking point-to-point.
 //
 // MPI 3 counts and displacements are ints. What does not fit is cut: reductions
 // and broadcast into several calls, everything else into messages by what the
@@ -8,7 +8,11 @@
 
 #include <algorithm>
 #include <climits>
+#include <memory>
 #include <numeric>
+#include <stdexcept>
+
+#include "modules/mpi_persistent.h"
 
 namespace mixdown {
 namespace {
@@ -32,14 +36,16 @@ void* at(const void* buffer, int64_t index, DType dtype) {
 }
 
 // Counts and displacements of a vector collective in MPI's types. Filled anew
-// for each call, allocated once.
+// for each call, allocated once, or once for each persistent request.
 struct Blocks {
   std::vector<int> counts;
   std::vector<int> displacements;
 
-  explicit Blocks(int size) : counts(size), displacements(size) {}
+  explicit Blocks(int size) : counts(size), displacements(size), size_(size) {}
 
   void set(const int64_t* from) {
+    counts.resize(size_);  // a persistent request may have kept them
+    displacements.resize(size_);
     int64_t offset = 0;
     for (size_t m = 0; m < counts.size(); ++m) {
       counts[m] = int_of(from[m]);
@@ -47,14 +53,18 @@ struct Blocks {
       offset += from[m];
     }
   }
+
+ private:
+  size_t size_;
 };
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm comm, const MpiTypes& types, const Arithmetic& arithmetic)
+  MpiCommunicator(MPI_Comm comm, const MpiTypes& types, const Arithmetic& arithmetic, bool persistent)
       : Communicator(query(comm, MPI_Comm_rank), query(comm, MPI_Comm_size), arithmetic),
         comm_(comm),
         types_(types),
+        persistent_(persistent ? std::make_unique<PersistentCollectives>() : nullptr),
         in_(size()),
         out_(size()) {
     void* upper = nullptr;
@@ -63,12 +73,20 @@ class MpiCommunicator final : public Communicator {
     tags_ = (found ? int64_t{*static_cast<int*>(upper)} + 1 : 32768) / 2;
   }
 
-  ~MpiCommunicator() override { MPI_Comm_free(&comm_); }
+  ~MpiCommunicator() override {
+    persistent_.reset();
+    MPI_Comm_free(&comm_);
+  }
 
   void reserve(int64_t bytes) override {
     int64_t largest = 0;
     mpi_check(MPI_Allreduce(&bytes, &largest, 1, MPI_INT64_T, MPI_MAX, comm_), "MPI_Allreduce");
     large_ = !fits(largest);
+    room_ = 2 * bytes + 16;
+  }
+
+  void identify(int64_t operation) override {
+    if (persistent_ != nullptr) persistent_->identify(operation);
   }
 
   void all_reduce(const void* in, void* out, int64_t count, DType dtype, Reduction reduction) override {
@@ -78,9 +96,8 @@ class MpiCommunicator final : public Communicator {
     }
     pieces(count, [&](int64_t first, int n) {
       const void* input = in == out ? MPI_IN_PLACE : at(in, first, dtype);
-      mpi_check(MPI_Allreduce(input, at(out, first, dtype), n, types_.datatype(dtype),
-                              types_.op(dtype, reduction.op), comm_),
-                "MPI_Allreduce");
+      call(MIXDOWN_COLLECTIVE(Allreduce), dtype, input, at(out, first, dtype), n, types_.datatype(dtype),
+           types_.op(dtype, reduction.op));
     });
     if (reduction.op == ReduceOp::kAvg) arithmetic().divide(dtype, out, count, size());
   }
@@ -88,27 +105,27 @@ class MpiCommunicator final : public Communicator {
   void reduce(const void* in, void* out, int64_t count, DType dtype, Reduction reduction, int root) override {
     const bool is_root = rank() == root;
     if (reduction.op == ReduceOp::kPremulSum) {
-      void* scaled = is_root ? out : scratch(count * size_of(dtype));
+      void* scaled = is_root ? out : work(count * size_of(dtype));
       arithmetic().scale(dtype, scaled, in, count, reduction.factor);
       in = scaled;
     }
     if (is_root && in == out && root != 0 && !kReducesInPlaceAnywhere) {
-      char* input = scratch(count * size_of(dtype));
+      char* input = work(count * size_of(dtype));
       copy(in, input, count, dtype);
       in = input;
     }
     pieces(count, [&](int64_t first, int n) {
       const void* input = is_root && in == out ? MPI_IN_PLACE : at(in, first, dtype);
       void* output = is_root ? at(out, first, dtype) : nullptr;
-      mpi_check(MPI_Reduce(input, output, n, types_.datatype(dtype), types_.op(dtype, reduction.op), root, comm_),
-                "MPI_Reduce");
+      call(MIXDOWN_COLLECTIVE(Reduce), dtype, input, output, n, types_.datatype(dtype), types_.op(dtype, reduction.op),
+           root);
     });
     if (reduction.op == ReduceOp::kAvg && is_root) arithmetic().divide(dtype, out, count, size());
   }
 
   void broadcast(void* buffer, int64_t count, DType dtype, int root) override {
     pieces(count, [&](int64_t first, int n) {
-      mpi_check(MPI_Bcast(at(buffer, first, dtype), n, types_.datatype(dtype), root, comm_), "MPI_Bcast");
+      call(MIXDOWN_COLLECTIVE(Bcast), dtype, at(buffer, first, dtype), n, types_.datatype(dtype), root);
     });
   }
 
@@ -116,7 +133,7 @@ class MpiCommunicator final : public Communicator {
     if (!fits(count * size())) return Communicator::all_gather(in, out, count, dtype);
     const MPI_Datatype type = types_.datatype(dtype);
     if (in == at(out, rank() * count, dtype)) in = MPI_IN_PLACE;
-    mpi_check(MPI_Allgather(in, int_of(count), type, out, int_of(count), type, comm_), "MPI_Allgather");
+    call(MIXDOWN_COLLECTIVE(Allgather), dtype, in, int_of(count), type, out, int_of(count), type);
   }
 
   void all_gatherv(const void* in, void* out, const int64_t* counts, DType dtype) override {
@@ -124,9 +141,8 @@ class MpiCommunicator final : public Communicator {
     const MPI_Datatype type = types_.datatype(dtype);
     out_.set(counts);
     if (in == at(out, total(counts, rank()), dtype)) in = MPI_IN_PLACE;
-    mpi_check(MPI_Allgatherv(in, out_.counts[rank()], type, out, out_.counts.data(), out_.displacements.data(), type,
-                             comm_),
-              "MPI_Allgatherv");
+    callv(MIXDOWN_COLLECTIVE(Allgatherv), dtype, in, out_.counts[rank()], type, out, out_.counts.data(),
+          out_.displacements.data(), type);
   }
 
   void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, Reduction reduction) override {
@@ -134,10 +150,9 @@ class MpiCommunicator final : public Communicator {
     const bool in_place = out == at(in, rank() * count, dtype);
     in = scaled(in, count * size(), dtype, reduction, in_place ? std::max<int64_t>(count, 1) : 0);
     // MPI's own form in place leaves the result at the start of the input.
-    void* result = in_place ? scratch(count * size_of(dtype)) : out;
-    mpi_check(MPI_Reduce_scatter_block(in, result, int_of(count), types_.datatype(dtype),
-                                       types_.op(dtype, reduction.op), comm_),
-              "MPI_Reduce_scatter_block");
+    void* result = in_place ? work(count * size_of(dtype)) : out;
+    call(MIXDOWN_COLLECTIVE(Reduce_scatter_block), dtype, in, result, int_of(count), types_.datatype(dtype),
+         types_.op(dtype, reduction.op));
     finish(result, out, count, dtype, reduction);
   }
 
@@ -148,10 +163,9 @@ class MpiCommunicator final : public Communicator {
     out_.set(counts);
     const bool in_place = out == at(in, total(counts, rank()), dtype);
     in = scaled(in, all, dtype, reduction, in_place ? std::max<int64_t>(count, 1) : 0);
-    void* result = in_place ? scratch(count * size_of(dtype)) : out;
-    mpi_check(MPI_Reduce_scatter(in, result, out_.counts.data(), types_.datatype(dtype),
-                                 types_.op(dtype, reduction.op), comm_),
-              "MPI_Reduce_scatter");
+    void* result = in_place ? work(count * size_of(dtype)) : out;
+    callv(MIXDOWN_COLLECTIVE(Reduce_scatter), dtype, in, result, out_.counts.data(), types_.datatype(dtype),
+          types_.op(dtype, reduction.op));
     finish(result, out, count, dtype, reduction);
   }
 
@@ -159,7 +173,7 @@ class MpiCommunicator final : public Communicator {
     if (!fits(count * size())) return Communicator::all_to_all(in, out, count, dtype);
     const MPI_Datatype type = types_.datatype(dtype);
     if (in == out) in = MPI_IN_PLACE;
-    mpi_check(MPI_Alltoall(in, int_of(count), type, out, int_of(count), type, comm_), "MPI_Alltoall");
+    call(MIXDOWN_COLLECTIVE(Alltoall), dtype, in, int_of(count), type, out, int_of(count), type);
   }
 
   void all_to_allv(const void* in, const int64_t* in_counts, void* out, const int64_t* out_counts,
@@ -171,16 +185,15 @@ class MpiCommunicator final : public Communicator {
     in_.set(in_counts);
     out_.set(out_counts);
     if (in == out) in = MPI_IN_PLACE;
-    mpi_check(MPI_Alltoallv(in, in_.counts.data(), in_.displacements.data(), type, out, out_.counts.data(),
-                            out_.displacements.data(), type, comm_),
-              "MPI_Alltoallv");
+    callv(MIXDOWN_COLLECTIVE(Alltoallv), dtype, in, in_.counts.data(), in_.displacements.data(), type, out,
+          out_.counts.data(), out_.displacements.data(), type);
   }
 
   void gather(const void* in, void* out, int64_t count, DType dtype, int root) override {
     if (!fits(count * size())) return Communicator::gather(in, out, count, dtype, root);
     const MPI_Datatype type = types_.datatype(dtype);
     if (rank() == root && in == at(out, rank() * count, dtype)) in = MPI_IN_PLACE;
-    mpi_check(MPI_Gather(in, int_of(count), type, out, int_of(count), type, root, comm_), "MPI_Gather");
+    call(MIXDOWN_COLLECTIVE(Gather), dtype, in, int_of(count), type, out, int_of(count), type, root);
   }
 
   void gatherv(const void* in, void* out, const int64_t* counts, DType dtype, int root) override {
@@ -188,16 +201,15 @@ class MpiCommunicator final : public Communicator {
     const MPI_Datatype type = types_.datatype(dtype);
     out_.set(counts);
     if (rank() == root && in == at(out, total(counts, rank()), dtype)) in = MPI_IN_PLACE;
-    mpi_check(MPI_Gatherv(in, out_.counts[rank()], type, out, out_.counts.data(), out_.displacements.data(), type,
-                          root, comm_),
-              "MPI_Gatherv");
+    callv(MIXDOWN_COLLECTIVE(Gatherv), dtype, in, out_.counts[rank()], type, out, out_.counts.data(),
+          out_.displacements.data(), type, root);
   }
 
   void scatter(const void* in, void* out, int64_t count, DType dtype, int root) override {
     if (!fits(count * size())) return Communicator::scatter(in, out, count, dtype, root);
     const MPI_Datatype type = types_.datatype(dtype);
     if (rank() == root && out == at(in, rank() * count, dtype)) out = MPI_IN_PLACE;
-    mpi_check(MPI_Scatter(in, int_of(count), type, out, int_of(count), type, root, comm_), "MPI_Scatter");
+    call(MIXDOWN_COLLECTIVE(Scatter), dtype, in, int_of(count), type, out, int_of(count), type, root);
   }
 
   void scatterv(const void* in, void* out, const int64_t* counts, DType dtype, int root) override {
@@ -205,12 +217,11 @@ class MpiCommunicator final : public Communicator {
     const MPI_Datatype type = types_.datatype(dtype);
     in_.set(counts);
     if (rank() == root && out == at(in, total(counts, rank()), dtype)) out = MPI_IN_PLACE;
-    mpi_check(MPI_Scatterv(in, in_.counts.data(), in_.displacements.data(), type, out, in_.counts[rank()], type, root,
-                           comm_),
-              "MPI_Scatterv");
+    callv(MIXDOWN_COLLECTIVE(Scatterv), dtype, in, in_.counts.data(), in_.displacements.data(), type, out,
+          in_.counts[rank()], type, root);
   }
 
-  void barrier() override { mpi_check(MPI_Barrier(comm_), "MPI_Barrier"); }
+  void barrier() override { call(MIXDOWN_COLLECTIVE(Barrier), DType::kUInt8); }
 
   void batch(const Transfer* transfers, size_t n, DType dtype) override {
     // Waiting for one request is what the blocking calls do without making one.
@@ -260,6 +271,36 @@ class MpiCommunicator final : public Communicator {
     return value;
   }
 
+  // Whether a request is made for a collective. All members decide alike: it depends on
+  // what they have in common.
+  template <typename C>
+  bool restarts(const C& what, DType dtype) const {
+    return persistent_ != nullptr && what.restarts && (PersistentCollectives::kOwnTypes || !types_.own(dtype));
+  }
+
+  // Runs a collective of MPI. `arguments` are all but the communicator.
+  template <typename C, typename... Arguments>
+  void call(const C& what, DType dtype, Arguments... arguments) {
+    if (restarts(what, dtype)) return persistent_->call(what, comm_, {}, arguments...);
+    mpi_check(what.plain(arguments..., comm_), what.name);
+  }
+
+  // As call, with arrays of in_ and out_ among the arguments.
+  template <typename C, typename... Arguments>
+  void callv(const C& what, DType dtype, Arguments... arguments) {
+    if (!restarts(what, dtype)) return mpi_check(what.plain(arguments..., comm_), what.name);
+    persistent_->call(what, comm_, {&in_.counts, &in_.displacements, &out_.counts, &out_.displacements}, arguments...);
+  }
+
+  // Work space for one collective. Requests keep its address: of what repeats it has
+  // room for the largest from the start, and memory as it is written.
+  char* work(int64_t bytes) {
+    if (persistent_ == nullptr || !persistent_->repeats()) return scratch(bytes);
+    if (bytes > room_) throw std::logic_error("an operation is larger than what was reserved");
+    if (fixed_ == nullptr) fixed_.reset(new char[room_]);
+    return fixed_.get();
+  }
+
   // Calls f(first, n) for consecutive ranges that ints can count, once when there
   // are no elements.
   template <typename F>
@@ -290,7 +331,7 @@ class MpiCommunicator final : public Communicator {
   // differ even when one has no elements.
   const void* scaled(const void* in, int64_t count, DType dtype, const Reduction& reduction, int64_t reserved) {
     if (reduction.op != ReduceOp::kPremulSum) return in;
-    void* copy = at(scratch((reserved + count) * size_of(dtype)), reserved, dtype);
+    void* copy = at(work((reserved + count) * size_of(dtype)), reserved, dtype);
     arithmetic().scale(dtype, copy, in, count, reduction.factor);
     return copy;
   }
@@ -302,6 +343,9 @@ class MpiCommunicator final : public Communicator {
 
   MPI_Comm comm_;
   const MpiTypes& types_;
+  std::unique_ptr<PersistentCollectives> persistent_;  // null where they are not wanted
+  int64_t room_ = 0;                                   // bytes of fixed_
+  std::unique_ptr<char[]> fixed_;                      // null before it is needed
   int64_t tags_ = 0;  // of one half
   bool large_ = false;  // a member has an operation that ints may not count
   Blocks in_;
@@ -311,8 +355,8 @@ class MpiCommunicator final : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> make_mpi_communicator(MPI_Comm comm, const MpiTypes& types,
-                                                    const Arithmetic& arithmetic) {
-  return std::make_unique<MpiCommunicator>(comm, types, arithmetic);
+                                                    const Arithmetic& arithmetic, bool persistent) {
+  return std::make_unique<MpiCommunicator>(comm, types, arithmetic, persistent);
 }
 
 }  // namespace mixdown

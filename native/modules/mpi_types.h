@@ -19,6 +19,8 @@ class MpiTypes {
   void create(const Arithmetic& arithmetic);
   void free();
   MPI_Datatype datatype(DType dtype) const;
+  /// Whether the datatype is one that was made here.
+  static bool own(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
   MPI_Op op(DType dtype, ReduceOp op) const;
 
  private:

@@ -247,7 +247,10 @@ Program compile(const pb::Plan& plan, int plan_index, int worker, const Groups& 
   for (auto& [communicator, queue] : turns) {
     std::sort(queue.begin(), queue.end());
     for (size_t i = 0; i < queue.size(); ++i) {
-      program.operations[program.steps[queue[i].second].operation].turn = static_cast<int64_t>(i);
+      Operation& o = program.operations[program.steps[queue[i].second].operation];
+      o.turn = static_cast<int64_t>(i);
+      // All members take the same turns. What is compressed has other sizes each time.
+      if (o.codec < 0) o.identity = int64_t{plan_index} << 32 | o.turn;
     }
   }
   check_order(program, turns,

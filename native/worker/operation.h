@@ -29,6 +29,7 @@ struct Operation {
   bool premultiplies = false;  ///< the library averages floats by multiplying before it adds: more is rounded
   int communicator = -1;  ///< index into the worker's communicators
   int64_t turn = -1;      ///< position among this rank's collectives of the communicator; -1 for point-to-point
+  int64_t identity = -1;  ///< as Communicator::identify; of a whole operation with a turn
   int64_t count = 0;
   int root = -1;  ///< position in the group
   std::vector<int64_t> in_counts;
@@ -87,6 +88,7 @@ inline void bind(Operation& operation, char* in, char* out) {
 
 /// Runs it. `in` and `out` are the buffers.
 inline void execute(const Operation& o, Communicator& c, char* in, char* out) {
+  if (o.turn >= 0) c.identify(o.identity);
   if (!o.parts.empty()) {
     // What is held back can't be decompressed yet.
     const bool grouped = o.codec < 0;

@@ -134,6 +134,14 @@ Expectation expect_collective(const pb::Communication& c, int part, int rank, co
 
 }  // namespace
 
+void renumber(Expectation& e) {
+  constexpr uint64_t kOther = 0x5bd1e9955bd1e995;
+  e.operation ^= kOther;
+  for (Segment& segment : e.input) segment.operation ^= kOther;
+  for (Segment& segment : e.moved) segment.operation ^= kOther;
+  for (Expectation& part : e.parts) renumber(part);
+}
+
 Expectation expect(const pb::Communication& c, int rank, const Groups& groups, const Match& match) {
   Expectation e;
   if (point_to_point(c.op())) {

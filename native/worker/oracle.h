@@ -40,6 +40,9 @@ struct Expectation {
   std::vector<Expectation> parts;
 };
 
+/// Makes it one of other numbers. All members must, so that theirs agree.
+void renumber(Expectation& expectation);
+
 /// The expectation of a communication of the rank.
 Expectation expect(const pb::Communication& communication, int rank, const Groups& groups, const Match& match);
 

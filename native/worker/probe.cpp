@@ -51,6 +51,21 @@ std::string operations(const Backend& backend) {
   return json;
 }
 
+std::string switches(const Backend& backend) {
+  std::string json;
+  const auto list = [](const auto& names, auto name) {
+    std::string text;
+    for (const auto& n : names) text += (text.empty() ? "" : ",") + quoted(name(n));
+    return "[" + text + "]";
+  };
+  for (const Switch& s : backend.switches()) {
+    json += std::string(json.empty() ? "" : ",") + "{\"name\":" + quoted(s.name) +
+            ",\"operations\":" + list(s.operations, [](const std::string& op) { return op; }) +
+            ",\"except\":" + list(s.except, [](DType d) { return std::string(name_of(static_cast<pb::DType>(d))); }) + "}";
+  }
+  return json;
+}
+
 }  // namespace
 
 int probe(const Arguments& arguments) {
@@ -59,8 +74,9 @@ int probe(const Arguments& arguments) {
     Backend& backend = modules.load(arguments.probe);
     std::string notes;
     for (const auto& note : backend.notes()) notes += (notes.empty() ? "" : ",") + quoted(note);
-    std::printf("{\"name\":%s,\"version\":%s,\"notes\":[%s],\"operations\":[%s]}\n", quoted(backend.name()).c_str(),
-                quoted(backend.version()).c_str(), notes.c_str(), operations(backend).c_str());
+    std::printf("{\"name\":%s,\"version\":%s,\"notes\":[%s],\"switches\":[%s],\"operations\":[%s]}\n",
+                quoted(backend.name()).c_str(), quoted(backend.version()).c_str(), notes.c_str(), switches(backend).c_str(),
+                operations(backend).c_str());
     return kDone;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mixdown-worker: %s\n", error.what());

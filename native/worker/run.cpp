@@ -70,6 +70,7 @@ class Worker {
   std::vector<StreamBuffers> buffers_;
   std::unique_ptr<Gpu> gpu_;  // null when buffers are in host memory
   std::vector<DeviceStreamBuffers> device_buffers_;
+  bool keeps_ = false;         // a backend keeps the state of operations
   std::vector<bool> ordered_;  // by key: whether its backend is stream-ordered
   std::vector<std::unique_ptr<Communicator>> communicators_;
   std::unique_ptr<Runner> executor_;
@@ -156,6 +157,7 @@ std::vector<pb::BackendInfo> Worker::load_backends() {
     pb::BackendInfo info;
     info.set_name(name);
     info.set_version(backend.version());
+    keeps_ = keeps_ || backend.keeps();
     for (const auto& note : backend.notes()) info.add_notes(note);
     infos.push_back(info);
   }
@@ -272,6 +274,12 @@ void Worker::verify() {
     verification->set_operations(check.operations());
     verification->set_elements(check.elements());
     for (const auto& error : check.errors()) verification->add_errors(error);
+    if (keeps_) {  // what the first run made, on other numbers
+      for (Expectation& e : programs_[p].expectations) renumber(e);
+      Check again;
+      step(WorkerState::kVerifying, p, 0, &again);
+      for (const auto& error : again.errors()) verification->add_errors("the second time: " + error);
+    }
     results_.write(record);
     report_codecs(p, &check);
     programs_[p].expectations.clear();

@@ -12,7 +12,7 @@ import (
 )
 
 // steering are the beginnings of names of variables that steer libraries.
-var steering = []string{"NCCL_", "RCCL_", "OMPI_MCA_", "MPIR_CVAR_", "MPICH_", "UCX_", "UCC_", "GLOO_", "FI_", "MSCCLPP_", "I_MPI_", "MV2_"}
+var steering = []string{"NCCL_", "RCCL_", "OMPI_MCA_", "MPIR_CVAR_", "MPICH_", "MIXDOWN_MPI_", "UCX_", "UCC_", "GLOO_", "FI_", "MSCCLPP_", "I_MPI_", "MV2_"}
 
 // own are the beginnings of names by which Open MPI's mpirun tells each rank who it is,
 // and steers its own daemons, other than the first: no communication is chosen by them.

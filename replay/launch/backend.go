@@ -34,6 +34,16 @@ type Backend struct {
 	Reason    string   `json:"reason,omitempty"` // why it can't run here
 	// Operations is how it does each operation, as its module says.
 	Operations []Operation `json:"operations,omitempty"`
+	// Switches are what can be asked of it by the environment.
+	Switches []Switch `json:"switches,omitempty"`
+}
+
+// Switch is a variable of the environment that, set to 1, changes how a backend does
+// operations.
+type Switch struct {
+	Name       string   `json:"name"`
+	Operations []string `json:"operations"` // that it changes
+	Except     []string `json:"except"`     // element types of which it changes none
 }
 
 // Operation is how a backend does one operation.
@@ -189,11 +199,12 @@ func (w Worker) probe(ctx context.Context, b *Backend) error {
 		Version    string      `json:"version"`
 		Notes      []string    `json:"notes"`
 		Operations []Operation `json:"operations"`
+		Switches   []Switch    `json:"switches"`
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &said); err != nil {
 		return fmt.Errorf("its probe answered %q: %w", firstLine(stdout.String()), err)
 	}
-	b.Version, b.Notes, b.Operations = said.Version, said.Notes, said.Operations
+	b.Version, b.Notes, b.Operations, b.Switches = said.Version, said.Notes, said.Operations, said.Switches
 	return nil
 }
 

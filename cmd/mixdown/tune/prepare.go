@@ -63,7 +63,7 @@ func (o *Options) prepare(ctx context.Context) (measure.Options, error) {
 		return m, usage("the ranges", fmt.Errorf("nothing in them can be measured"))
 	}
 	if slices.ContainsFunc(list, func(c tune.Contender) bool { return c.Variant != "" }) {
-		m.Variants = measure.FindVariants(ctx)
+		m.Variants = measure.FindVariants(ctx, m.Worker)
 		if list, err = m.Variants.Expand(list, opsOf(m.Points)); err != nil {
 			return m, usage("--backends", err)
 		}

@@ -41,7 +41,7 @@
 namespace mixdown {
 
 /// Version of this header. A module built against another one is refused.
-inline constexpr uint32_t kBackendAbi = 4;
+inline constexpr uint32_t kBackendAbi = 5;
 
 /// Element type. The numbers are those of the plan's protobuf, which has more:
 /// the worker sends bool and 8-bit floats as kUInt8 and complex numbers as pairs.
@@ -162,6 +162,14 @@ class Communicator {
   /// place, all those of one coalesced operation together.
   virtual void reserve_in_place(int64_t /*bytes*/) {}
 
+  /// Says which operation of a plan the collectives are that follow, up to the next
+  /// such call. All members name it alike, and in the same order. Whenever the same
+  /// number, from 0 on, comes again, each member makes the calls again that it made
+  /// then, with the same arguments, buffers included. -1, as before the first such
+  /// call: what may never come again. A library that can make an operation ready
+  /// once may keep it under this number.
+  virtual void identify(int64_t /*operation*/) {}
+
   /// The collectives between these two calls are one coalesced operation: a
   /// library that can launch several at once may hold them back until
   /// `group_end`, which returns when all are done. Otherwise they run in turn.
@@ -277,6 +285,13 @@ struct Support {
   const char* how;   ///< what a composed one is composed of, "" for a native one
 };
 
+/// A variable of the environment that, set to 1, changes how a backend does operations.
+struct Switch {
+  std::string name;
+  std::vector<std::string> operations;  ///< that it changes, named as in Support
+  std::vector<DType> except;            ///< dtypes of which it changes none
+};
+
 /// A communication library. A process has one instance for each combination of
 /// settings that its plans use.
 class Backend {
@@ -298,6 +313,14 @@ class Backend {
   /// The operations that its communicators override. All others are composed of
   /// `batch`. Works before init.
   virtual std::vector<Support> support() const = 0;
+
+  /// What can be asked of it by the environment: each is a contender of its own for
+  /// those who compare. Works before init.
+  virtual std::vector<Switch> switches() const { return {}; }
+
+  /// Whether it keeps the library's state of operations by Communicator::identify. The
+  /// data check then runs them twice, on different numbers.
+  virtual bool keeps() const { return false; }
 
   /// Whether the library queues its operations on a GPU's streams. Its buffers are
   /// then device memory, calls return before anything is done, and batch is never

@@ -3,6 +3,7 @@ package exports
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -144,12 +145,20 @@ func (j *job) prepare(f Format) error {
 	}
 	switch {
 	case j.Table != nil:
+		left := map[string]bool{}
 		keep := func(c tune.Contender) bool {
+			if c.Variant == persistent && (f.backend == "" || c.Backend == f.backend) { // how the application calls, which no file of a library says
+				left[c.String()] = true
+				return false
+			}
 			return (f.backend == "" || c.Backend == f.backend) && (c.Variant != "" || !f.explicit)
 		}
 		var warnings []error
 		j.list, warnings = FromTable(j.Table, keep)
 		j.out.Warnings = append(j.out.Warnings, warnings...)
+		for _, name := range slices.Sorted(maps.Keys(left)) {
+			j.out.warn("%s is left out: only an application can call its library so", name)
+		}
 		j.warnBeyond()
 	case j.Mix != nil:
 		var err error
@@ -174,6 +183,9 @@ func (j *job) prepare(f Format) error {
 	}
 	return nil
 }
+
+// persistent is the variant of MPIs with persistent collectives.
+const persistent = "persistent"
 
 // warnBeyond says that what was not measured follows the nearest that was.
 func (j *job) warnBeyond() {

@@ -129,6 +129,25 @@ func TestOpenMPIRules(t *testing.T) {
 	}
 }
 
+// Persistent collectives win everywhere, and no file can say so: the best of the
+// others is exported, and a warning says what was left out.
+func TestPersistentIsLeftOut(t *testing.T) {
+	with := map[string][3]int64{"openmpi:persistent": {1, 1, 1}, "mpich:persistent": {1, 1, 1}}
+	for who, times := range openMPITimes {
+		with[who] = times
+	}
+	for _, format := range []string{"openmpi-rules-v1", "openmpi-json"} {
+		want := write(t, format, exports.Input{Table: merged(t, measured(t, comm.AllReduce, 4, 1, openMPITimes))})
+		got := write(t, format, exports.Input{Table: merged(t, measured(t, comm.AllReduce, 4, 1, with))})
+		if text(got) != text(want) {
+			t.Errorf("%s:\n%s\nwithout persistent ones:\n%s", format, text(got), text(want))
+		}
+		if w := fmt.Sprint(got.Warnings); !strings.Contains(w, "openmpi:persistent is left out") || strings.Contains(w, "mpich:persistent") {
+			t.Errorf("%s: warnings %s", format, w)
+		}
+	}
+}
+
 func TestOpenMPIJSON(t *testing.T) {
 	x := merged(t, measured(t, comm.AllReduce, 4, 1, openMPITimes), measured(t, comm.ReduceScatterV, 8, 8, map[string][3]int64{"openmpi:ring": {1, 1, 1}}))
 	data := text(write(t, "openmpi-json", exports.Input{Table: x}))

@@ -3,6 +3,7 @@ package measure
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protodelim"
 
 	"mixdown/ingest/comm"
+	"mixdown/replay/launch"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan/planpb"
 	"mixdown/replay/tune"
@@ -250,8 +252,36 @@ mca:coll:tuned:param:coll_tuned_priority:value:30
 	if v.Applies(rsa, Point{comm.AllReduce, comm.Float32, 8, 4, 1}) || !v.Applies(rsa, Point{comm.AllReduce, comm.Float32, 16, 4, 1}) {
 		t.Error("it needs an element for each rank")
 	}
-	if FindVariants(context.Background()).openMPI == nil {
+	if findAlgorithms(context.Background()).openMPI == nil {
 		t.Log("ompi_info is not here")
+	}
+}
+
+// Persistent collectives are a contender where the module has them, on the operations
+// and element types that it does so.
+func TestPersistentVariant(t *testing.T) {
+	who := tune.Contender{Backend: "mpich", Variant: "persistent"}
+	v := Variants{persistent: map[string]launch.Switch{"mpich": {Operations: []string{"all_reduce", "barrier"}, Except: []string{"float16"}}}}
+	ops := []comm.Op{comm.AllReduce, comm.AllGather}
+	if list, err := v.Expand([]tune.Contender{who}, ops); err != nil || len(list) != 1 || list[0] != who {
+		t.Errorf("%v, %v", list, err)
+	}
+	if env := v.Settings(who); !slices.Equal(env, []string{"MIXDOWN_MPI_PERSISTENT=1"}) {
+		t.Errorf("settings %v", env)
+	}
+	for op, want := range map[comm.Op]bool{comm.AllReduce: true, comm.AllGather: false, comm.Send: false} {
+		if got := v.Applies(who, Point{op, comm.Float32, 8, 4, 1}); got != want {
+			t.Errorf("it applies to %s: %v", op, got)
+		}
+	}
+	if v.Applies(who, Point{comm.AllReduce, comm.Float16, 8, 4, 1}) {
+		t.Error("it applies to an element type that the module leaves out")
+	}
+	if _, err := v.Expand([]tune.Contender{who}, []comm.Op{comm.AllGather}); !errors.Is(err, ErrVariant) {
+		t.Errorf("for none of the operations: %v", err)
+	}
+	if _, err := v.Expand([]tune.Contender{{Backend: "openmpi", Variant: "persistent"}}, ops); !errors.Is(err, ErrVariant) {
+		t.Errorf("a library without: %v", err)
 	}
 }
 
@@ -265,7 +295,7 @@ func TestWorkerWith(t *testing.T) {
 // TestInstalledOpenMPIAgrees: the algorithms of the installed Open MPI have the
 // names and numbers that rule files are written with.
 func TestInstalledOpenMPIAgrees(t *testing.T) {
-	installed := FindVariants(context.Background()).openMPI
+	installed := findAlgorithms(context.Background()).openMPI
 	if installed == nil {
 		t.Skip("ompi_info is not here")
 	}

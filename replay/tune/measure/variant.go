@@ -26,10 +26,38 @@ type Variants struct {
 	// openMPI lists the algorithms of the installed Open MPI with their numbers, by
 	// collective; nil when it can't be asked.
 	openMPI map[string]map[string]string
+	// persistent says of each MPI whose module has persistent collectives for which
+	// operations and element types.
+	persistent map[string]launch.Switch
 }
 
-// FindVariants asks the installed libraries for the algorithms that they have.
-func FindVariants(ctx context.Context) Variants {
+// Persistent is the variant that makes a request for each operation once and starts it
+// whenever it comes again.
+const Persistent = "persistent"
+
+// persistentSwitch asks a module of an MPI for it.
+const persistentSwitch = "MIXDOWN_MPI_PERSISTENT"
+
+// FindVariants asks the installed libraries for the algorithms that they have, and
+// their modules for what they can.
+func FindVariants(ctx context.Context, w launch.Worker) Variants {
+	v := findAlgorithms(ctx)
+	v.persistent = map[string]launch.Switch{}
+	for _, name := range []string{"openmpi", "mpich"} {
+		b, err := w.Check(ctx, name)
+		if err != nil {
+			continue
+		}
+		for _, s := range b.Switches {
+			if s.Name == persistentSwitch {
+				v.persistent[name] = s
+			}
+		}
+	}
+	return v
+}
+
+func findAlgorithms(ctx context.Context) Variants {
 	out, err := exec.CommandContext(ctx, "ompi_info", "--param", "coll", "tuned", "--level", "9", "--parsable").Output()
 	if err != nil {
 		return Variants{}
@@ -76,6 +104,16 @@ func (v Variants) Expand(list []tune.Contender, ops []comm.Op) ([]tune.Contender
 			continue
 		case c.Backend != "openmpi" && c.Backend != "mpich":
 			return nil, fmt.Errorf("%w: %s: only openmpi, mpich, ucx, nccl and rccl have variants that can be measured", ErrVariant, c)
+		case c.Variant == Persistent:
+			s, ok := v.persistent[c.Backend]
+			if !ok {
+				return nil, fmt.Errorf("%w: %s: this library has no persistent collectives", ErrVariant, c)
+			}
+			if !slices.ContainsFunc(ops, func(op comm.Op) bool { return slices.Contains(s.Operations, string(op)) }) {
+				return nil, fmt.Errorf("%w: %s: of these operations it does none so: it does %s", ErrVariant, c, strings.Join(s.Operations, ", "))
+			}
+			out = append(out, c)
+			continue
 		case c.Backend == "openmpi" && v.openMPI == nil:
 			return nil, fmt.Errorf("%w: %s: ompi_info is not there to say which algorithms this Open MPI has", ErrVariant, c)
 		}
@@ -132,6 +170,10 @@ func (v Variants) Applies(c tune.Contender, p Point) bool {
 	if c.Variant == "" {
 		return true
 	}
+	if c.Variant == Persistent {
+		s := v.persistent[c.Backend]
+		return slices.Contains(s.Operations, string(p.Op)) && !slices.Contains(s.Except, string(p.DType))
+	}
 	if m, ok := algorithms.MPICH(p.Op); c.Backend == "mpich" && ok {
 		// MPICH takes another in silence where there are fewer elements than ranks.
 		return m.Has(c.Variant, p.Ranks) && (!algorithms.NeedsElements(c.Variant) || p.Bytes >= int64(p.Ranks)*p.DType.Size())
@@ -153,6 +195,9 @@ func inPlan(c tune.Contender) bool {
 func (v Variants) Settings(c tune.Contender) []string {
 	if c.Variant == "" {
 		return nil
+	}
+	if c.Variant == Persistent && (c.Backend == "openmpi" || c.Backend == "mpich") {
+		return []string{persistentSwitch + "=1"}
 	}
 	var env []string
 	switch c.Backend {
