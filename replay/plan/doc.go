@@ -24,7 +24,8 @@
 // (compact.go).
 //
 // Operations that could not be matched on all their ranks, or whose sizes are
-// not known, are left out on every member, with a diagnostic; what the program waited
-// for them stays as long as it was. Workloads that are only simulated keep those of
-// unknown size (Options.Simulate).
+// not known, are left out on every member, with a diagnostic, and so is what the program
+// waited for them. Workloads that are only simulated (Options.Simulate) keep those of
+// unknown size, and the waits as long as they were: the unchanged run then takes what it
+// took.
 package plan

@@ -49,6 +49,12 @@ func (w *workload) walk(b *builder, r int, win window, points []hostPoint) {
 		t := tasks[p.operation]
 		if t == nil {
 			// Left out, or issued before the step: how long it takes is all that is known.
+			if !w.simulate {
+				// Most of it is waiting for others to come, who come at other times in
+				// another order or on another backend: it is not run.
+				cursor = max(cursor, p.end)
+				continue
+			}
 			w.pb.Dependencies.FixedWaitNs += max(p.end-cursor, 0)
 			continue
 		}
