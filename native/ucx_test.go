@@ -46,6 +46,14 @@ func TestUCXSettings(t *testing.T) {
 	}
 }
 
+// Transports that reach nobody are a fault with a message, as any other.
+func TestUCXUnreachable(t *testing.T) {
+	need(t, filepath.Dir(worker(t)), "ucx")
+	b := newBuilder(2, 1, "ucx")
+	b.collective(opAR, f32, plus, 0, 0, 1, 0)
+	expectFailure(t, start(t, experiment(b.w), launch{env: []string{"UCX_TLS=self"}}), "ucp_ep_create: Destination is unreachable")
+}
+
 // What a sender has handed to UCX arrives, though the sender calls it no more: it waits
 // for an answer that comes on another library. The sockets hold less than two messages, so
 // that UCX still has one when it says that it is sent.

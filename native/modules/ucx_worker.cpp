@@ -117,14 +117,14 @@ UcxWorker::~UcxWorker() {
 
 ucp_ep_h UcxWorker::endpoint(int position, const std::string& address) {
   const std::lock_guard lock(mutex_);
-  const auto [entry, fresh] = endpoints_.try_emplace(position, nullptr);
-  if (fresh) {
-    ucp_ep_params_t params = {};
-    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-    params.address = reinterpret_cast<const ucp_address_t*>(address.data());
-    check(ucp_ep_create(worker_, &params, &entry->second), "ucp_ep_create");
-  }
-  return entry->second;
+  if (const auto known = endpoints_.find(position); known != endpoints_.end()) return known->second;
+  ucp_ep_params_t params = {};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+  params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  ucp_ep_h made = nullptr;
+  check(ucp_ep_create(worker_, &params, &made), "ucp_ep_create");
+  endpoints_.emplace(position, made);
+  return made;
 }
 
 void UcxWorker::exchange(const std::vector<Message>& messages) {
