@@ -29,6 +29,7 @@ TABLES = {
     "groups": "group:I? name:T? description:T? size:I? ranks:L? stream:T?",
     "steps": "name:T number:I ts:I dur:I",
     "waits": "ts:I thread:I",
+    "event_waits": "call:I stream:I? on_stream:I record:I",
     "threads": "thread:I pid:T tid:T",
     "diagnostics": "code:T count:I offset:I? example:T?",
 }
