@@ -183,17 +183,9 @@ const probeTimeout = 20 * time.Second
 // probe loads the module in the worker and asks for the library's version and
 // operations.
 func (w Worker) probe(ctx context.Context, b *Backend) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, w.Path, "--probe", b.Name)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		text := strings.TrimSpace(strings.TrimPrefix(stderr.String(), "mixdown-worker: "))
-		if text == "" {
-			text = err.Error()
-		}
-		return errors.New(firstLine(text))
+	answer, err := w.ask(ctx, "--probe", b.Name)
+	if err != nil {
+		return err
 	}
 	var said struct {
 		Version    string      `json:"version"`
@@ -201,11 +193,29 @@ func (w Worker) probe(ctx context.Context, b *Backend) error {
 		Operations []Operation `json:"operations"`
 		Switches   []Switch    `json:"switches"`
 	}
-	if err := json.Unmarshal(stdout.Bytes(), &said); err != nil {
-		return fmt.Errorf("its probe answered %q: %w", firstLine(stdout.String()), err)
+	if err := json.Unmarshal(answer, &said); err != nil {
+		return fmt.Errorf("its probe answered %q: %w", firstLine(string(answer)), err)
 	}
 	b.Version, b.Notes, b.Operations, b.Switches = said.Version, said.Notes, said.Operations, said.Switches
 	return nil
+}
+
+// ask starts the worker to have something described, and returns what it prints; its
+// error is what the worker said instead, on one line.
+func (w Worker) ask(ctx context.Context, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.Path, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		text := strings.TrimSpace(strings.TrimPrefix(stderr.String(), "mixdown-worker: "))
+		if text == "" {
+			text = err.Error()
+		}
+		return nil, errors.New(firstLine(text))
+	}
+	return stdout.Bytes(), nil
 }
 
 func firstLine(s string) string {

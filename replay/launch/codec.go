@@ -1,12 +1,9 @@
 package launch
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 )
 
@@ -51,23 +48,15 @@ func (w Worker) CheckCodec(ctx context.Context, name string) error {
 
 // probeZFP asks the worker for the library's version.
 func (w Worker) probeZFP(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, w.Path, "--probe-codec", libraryZFP)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		text := strings.TrimSpace(strings.TrimPrefix(stderr.String(), "mixdown-worker: "))
-		if text == "" {
-			text = err.Error()
-		}
-		return "", errors.New(firstLine(text))
+	answer, err := w.ask(ctx, "--probe-codec", libraryZFP)
+	if err != nil {
+		return "", err
 	}
 	var said struct {
 		Version string `json:"version"`
 	}
-	if err := json.Unmarshal(stdout.Bytes(), &said); err != nil {
-		return "", fmt.Errorf("the worker's answer %q: %w", firstLine(stdout.String()), err)
+	if err := json.Unmarshal(answer, &said); err != nil {
+		return "", fmt.Errorf("the worker's answer %q: %w", firstLine(string(answer)), err)
 	}
 	return said.Version, nil
 }

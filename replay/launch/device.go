@@ -1,13 +1,10 @@
 package launch
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"strings"
 
 	"mixdown/replay/plan/planpb"
 )
@@ -32,20 +29,12 @@ const emulationAllowed = "MIXDOWN_TEST_EMULATED"
 // ErrUnavailable says why there are none.
 func (w Worker) GPU(ctx context.Context, kind string) (GPU, error) {
 	g := GPU{Kind: kind}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, w.Path, "--probe-device", kind)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		text := strings.TrimSpace(strings.TrimPrefix(stderr.String(), "mixdown-worker: "))
-		if text == "" {
-			text = err.Error()
-		}
-		return g, fmt.Errorf("%w: %s", ErrUnavailable, firstLine(text))
+	answer, err := w.ask(ctx, "--probe-device", kind)
+	if err != nil {
+		return g, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if err := json.Unmarshal(stdout.Bytes(), &g); err != nil {
-		return g, fmt.Errorf("%w: the worker's answer %q: %w", ErrUnavailable, firstLine(stdout.String()), err)
+	if err := json.Unmarshal(answer, &g); err != nil {
+		return g, fmt.Errorf("%w: the worker's answer %q: %w", ErrUnavailable, firstLine(string(answer)), err)
 	}
 	if err := refuseEmulated(g.Emulated); err != nil {
 		return g, err
