@@ -61,22 +61,11 @@ func (m *Matching) pairUneven(run *trace.Run, members []int, sequences [][]int, 
 // mayBeUneven says whether two members' operations can be one whose parts differ in
 // size: nothing else that the traces say contradicts it.
 func mayBeUneven(a, b *comm.Operation) bool {
-	switch evenForm(a.Op) {
+	switch a.Op.Even() {
 	case comm.AllGather, comm.ReduceScatter:
 	default:
 		return false
 	}
-	return evenForm(a.Op) == evenForm(b.Op) && a.SizeKnown && b.SizeKnown && a.DType == b.DType &&
+	return a.Op.Even() == b.Op.Even() && a.SizeKnown && b.SizeKnown && a.DType == b.DType &&
 		(a.CommsID == 0 || a.CommsID == b.CommsID) && (!a.SeqKnown || !b.SeqKnown || a.Seq == b.Seq)
-}
-
-// evenForm is the operation of the same name with even parts.
-func evenForm(op comm.Op) comm.Op {
-	switch op {
-	case comm.AllGatherV:
-		return comm.AllGather
-	case comm.ReduceScatterV:
-		return comm.ReduceScatter
-	}
-	return op
 }

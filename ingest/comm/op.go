@@ -38,6 +38,18 @@ func Ops() []Op {
 // of the group.
 func (op Op) IsP2P() bool { return op == Send || op == Recv || op == Batch }
 
+// Even is the operation that all_gatherv or reduce_scatterv is with parts of one size;
+// any other is itself.
+func (op Op) Even() Op {
+	switch op {
+	case AllGatherV:
+		return AllGather
+	case ReduceScatterV:
+		return ReduceScatter
+	}
+	return op
+}
+
 // Reduces says whether op combines elements, so that a reduce operation applies.
 func (op Op) Reduces() bool {
 	switch op {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -110,15 +111,7 @@ func (a *azure) list(ctx context.Context, prefix, token string) ([]item, string,
 			}
 			it := item{key: *b.Name, size: -1}
 			if p := b.Properties; p != nil {
-				if p.ContentLength != nil {
-					it.size = *p.ContentLength
-				}
-				if p.ETag != nil {
-					it.version = string(*p.ETag)
-				}
-				if p.LastModified != nil {
-					it.modified = *p.LastModified
-				}
+				it = azureItem(*b.Name, p.ContentLength, p.ETag, p.LastModified)
 			}
 			page = append(page, it)
 		}
@@ -135,17 +128,22 @@ func (a *azure) stat(ctx context.Context, key string) (item, error) {
 	if err != nil {
 		return item{}, azureFault(ctx, err)
 	}
+	return azureItem(key, p.ContentLength, p.ETag, p.LastModified), nil
+}
+
+// azureItem is what the service says of a blob; it may leave out any of it.
+func azureItem(key string, length *int64, version *azcore.ETag, modified *time.Time) item {
 	it := item{key: key, size: -1}
-	if p.ContentLength != nil {
-		it.size = *p.ContentLength
+	if length != nil {
+		it.size = *length
 	}
-	if p.ETag != nil {
-		it.version = string(*p.ETag)
+	if version != nil {
+		it.version = string(*version)
 	}
-	if p.LastModified != nil {
-		it.modified = *p.LastModified
+	if modified != nil {
+		it.modified = *modified
 	}
-	return it, nil
+	return it
 }
 
 func (a *azure) open(ctx context.Context, key, version string, offset int64) (io.ReadCloser, int64, item, error) {

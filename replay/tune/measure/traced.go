@@ -38,7 +38,7 @@ func FromWorkload(w *planpb.Workload) []Point {
 				continue
 			}
 			k := key{c.Group, c.Seq}
-			p := Point{Op: even(op), DType: dtype, Bytes: plan.Bytes(c), Ranks: len(w.Groups[c.Group].Ranks)}
+			p := Point{Op: op.Even(), DType: dtype, Bytes: plan.Bytes(c), Ranks: len(w.Groups[c.Group].Ranks)}
 			if have, ok := largest[k]; ok {
 				p.Bytes = max(p.Bytes, have.Bytes)
 			}
@@ -50,16 +50,6 @@ func FromWorkload(w *planpb.Workload) []Point {
 	}
 	slices.SortFunc(list, comparePoints)
 	return thin(slices.Compact(list))
-}
-
-func even(op comm.Op) comm.Op {
-	switch op {
-	case comm.AllGatherV:
-		return comm.AllGather
-	case comm.ReduceScatterV:
-		return comm.ReduceScatter
-	}
-	return op
 }
 
 // maxSizes is how many sizes of one operation in groups of one size are measured.
