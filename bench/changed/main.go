@@ -66,7 +66,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.mixdown, "mixdown", "bin/mixdown", "the `program` to run")
 	flag.DurationVar(&o.budget, "budget", 40*time.Second, "of the table of each workload")
-	flag.IntVar(&o.iterations, "iters", 12, "of each plan")
+	flag.IntVar(&o.iterations, "iters", 30, "of each plan")
 	flag.Float64Var(&o.limit, "limit", 0.08, "mean error that is allowed")
 	flag.StringVar(&o.only, "only", "", "workloads whose `name` holds this")
 	flag.Parse()

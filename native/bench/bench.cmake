@@ -26,7 +26,7 @@ if(MIXDOWN_TESTING)
   # Both wait alike: with more ranks than cores MPICH's own way of waiting takes
   # a thousand times as long.
   if(TARGET alone-mpich)
-    target_sources(alone-mpich PRIVATE modules/mpich_yield.cpp)
+    target_sources(alone-mpich PRIVATE modules/mpich_wait.cpp modules/rebind.cpp)
     target_link_libraries(alone-mpich PRIVATE ${CMAKE_DL_LIBS})
     set_target_properties(alone-mpich PROPERTIES ENABLE_EXPORTS ON)
   endif()

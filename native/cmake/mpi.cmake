@@ -36,7 +36,17 @@ mixdown_mpi(openmpi ompi-c "openmpi/include" mpi "openmpi/lib;." libopenmpi-dev)
 mixdown_mpi(mpich mpich "mpich" mpich "." libmpich-dev)
 
 if(TARGET mixdown_mpich)
-  target_sources(mixdown_mpich PRIVATE modules/mpich_yield.cpp)
+  target_sources(mixdown_mpich PRIVATE modules/mpich_wait.cpp modules/rebind.cpp)
   target_compile_definitions(mixdown_mpich PRIVATE MIXDOWN_MPI_YIELDS)
   target_link_libraries(mixdown_mpich PRIVATE ${CMAKE_DL_LIBS})
+endif()
+
+# That calls can be led elsewhere.
+if(MIXDOWN_TESTING)
+  add_library(rebound SHARED testing/rebound.cpp)
+  add_executable(rebind-check testing/rebind_check.cpp modules/rebind.cpp)
+  target_include_directories(rebind-check PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(rebind-check PRIVATE rebound)
+  set_target_properties(rebound rebind-check PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/testing
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/testing)
 endif()

@@ -9,6 +9,9 @@
 #include "modules/mpi_communicator.h"
 #include "modules/mpi_persistent.h"
 #include "modules/mpi_types.h"
+#ifdef MIXDOWN_MPI_YIELDS
+#include "modules/mpich_wait.h"
+#endif
 
 #ifdef OPEN_MPI
 // Of mpi-ext.h, in builds that have the extension. MPICH's may not be called before
@@ -62,7 +65,8 @@ class MpiBackend final : public Backend {
 #endif
 #ifdef MIXDOWN_MPI_YIELDS
     notes.push_back(
-        "gives up the processor while it polls when there are more ranks than cores; MIXDOWN_YIELD=0 or 1 overrides");
+        "gives up the processor while it polls when there are more ranks than cores, and sleeps 50 us where that helps "
+        "nobody; MIXDOWN_YIELD=0 or 1 overrides");
 #endif
     return notes;
   }
@@ -108,6 +112,9 @@ class MpiBackend final : public Backend {
                                (world.threads ? "MPI_THREAD_MULTIPLE" : "MPI_THREAD_SERIALIZED") +
                                "; use a build that does");
     }
+#ifdef MIXDOWN_MPI_YIELDS
+    if (granted == MPI_THREAD_MULTIPLE) mpich_locks();
+#endif
     mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     mpi_check(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     int rank = 0;

@@ -1,13 +1,13 @@
 #include "modules/ucx_worker.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+
+#include "modules/patience.h"
 
 namespace mixdown {
 namespace {
@@ -39,12 +39,6 @@ ucs_status_t remove_ended(std::vector<void*>& requests) {
   return UCS_OK;
 }
 
-// MIXDOWN_YIELD=0 or 1, as for MPICH; else whether there are more ranks than cores.
-bool is_crowded(int ranks) {
-  if (const char* choice = std::getenv("MIXDOWN_YIELD")) return std::strcmp(choice, "0") != 0;
-  return ranks > sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 class Config {
  public:
   Config() { check(ucp_config_read(nullptr, nullptr, &config_), "ucp_config_read"); }
@@ -71,7 +65,7 @@ std::string UcxWorker::transports(const UcxSettings& settings, const std::string
   return interface.empty() ? "self,sm" : "";
 }
 
-UcxWorker::UcxWorker(const UcxSettings& settings, const World& world) : crowded_(is_crowded(world.size)) {
+UcxWorker::UcxWorker(const UcxSettings& settings, const World& world) : crowded_(shares_cores(world.size)) {
   Config config;
   config.set("TLS", transports(settings, world.interface));
   config.set("RNDV_THRESH", settings.rendezvous);
