@@ -33,7 +33,7 @@ cmake -S native -B $out/native -G Ninja -DCMAKE_BUILD_TYPE=Release \
 cmake --build $out/native -j "$(nproc)" >>$out/native.log 2>&1 || { cat $out/native.log; exit 1; }
 # These and nothing else: what exists for tests stays out, and none is missing.
 for file in mixdown-worker libmixdown_gloo.so libmixdown_openmpi.so libmixdown_mpich.so libmixdown_ucx.so \
-	libmixdown_nccl.so libmixdown_rccl.so; do
+	libmixdown_nccl.so libmixdown_rccl.so mixdown-one-session.so; do
 	cp "$out/built/$file" "$root/bin/" || { echo "$file was not built: see $out/native.log" >&2; exit 1; }
 done
 if readelf -lW "$root/bin/mixdown" | grep -q INTERP; then

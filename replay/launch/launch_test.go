@@ -2,9 +2,11 @@ package launch
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -72,4 +74,56 @@ func TestControlFile(t *testing.T) {
 	if _, err := newControl(path, 3); err == nil {
 		t.Error("a control file of another run was taken over")
 	}
+}
+
+// TestOneSession: every launcher's ranks stay in the session that started them, so that
+// Linux shares cores among them alike.
+func TestOneSession(t *testing.T) {
+	library := filepath.Join(filepath.Dir(testWorker(t).Path), oneSession)
+	for _, name := range []string{direct, openMPI, mpich} {
+		t.Run(name, func(t *testing.T) {
+			if name != direct {
+				if _, err := exec.LookPath(launchers[name].program); err != nil {
+					t.Skip(err)
+				}
+			}
+			dir := t.TempDir()
+			w := Worker{Path: filepath.Join(dir, "worker")}
+			// Stands in for a worker: writes its session's number.
+			if err := os.WriteFile(w.Path, []byte("#!/bin/sh\ncut -d' ' -f6 /proc/$$/stat >"+dir+"/session.$$\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(library, filepath.Join(dir, oneSession)); err != nil {
+				t.Fatal(err)
+			}
+			list, err := w.start(name, dir, "none", "none", 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range list {
+				if <-p.done; p.err != nil {
+					t.Fatal(p.err)
+				}
+			}
+			files, err := filepath.Glob(filepath.Join(dir, "session.*"))
+			if err != nil || len(files) != 2 {
+				t.Fatalf("%d workers wrote their session, %v", len(files), err)
+			}
+			want := fmt.Sprintln(session(t))
+			for _, f := range files {
+				if got, err := os.ReadFile(f); err != nil || string(got) != want {
+					t.Errorf("a worker's session is %q, %v; want %q", got, err, want)
+				}
+			}
+		})
+	}
+}
+
+// session is that of this process.
+func session(t *testing.T) int {
+	id, _, errno := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	return int(id)
 }

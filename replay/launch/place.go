@@ -2,6 +2,7 @@ package launch
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -60,6 +61,23 @@ func shallow[M proto.Message](m M) M {
 // what the user set counting most.
 func environmentFor(launcher string) []string {
 	return slices.Concat(launchers[launcher].env, os.Environ())
+}
+
+// oneSession is a library beside the worker that keeps MPICH's ranks in one session;
+// native/session says why.
+const oneSession = "mixdown-one-session.so"
+
+// inOneSession adds to the environment of MPICH's launcher what keeps its ranks in one
+// session. Without the library they wait by sleeping, and all takes a little longer.
+func (w Worker) inOneSession(env []string) []string {
+	library := filepath.Join(filepath.Dir(w.Path), oneSession)
+	if _, err := os.Stat(library); err != nil {
+		return env
+	}
+	if others := os.Getenv("LD_PRELOAD"); others != "" {
+		library += ":" + others
+	}
+	return append(env, "LD_PRELOAD="+library)
 }
 
 // environmentOf is that of an experiment's first rank, "" when it is not known.

@@ -57,7 +57,11 @@ func (w Worker) start(name, dir, experiment, controlFile string, n int) ([]*proc
 	if name != direct {
 		l := launchers[name]
 		argv := slices.Concat(l.args(n), lingering, []string{w.Path}, args)
-		p, err := spawn(exec.Command(l.program, argv...), filepath.Join(dir, "stderr."+name), environmentFor(name))
+		env := environmentFor(name)
+		if name == mpich {
+			env = w.inOneSession(env)
+		}
+		p, err := spawn(exec.Command(l.program, argv...), filepath.Join(dir, "stderr."+name), env)
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", l.program, err)
 		}
