@@ -58,6 +58,7 @@ bench: build
 	$(GO) run ./bench/cluster -mixdown $(BIN)/mixdown
 	$(GO) run ./bench/symmetry
 	$(GO) run ./bench/winners -mixdown $(BIN)/mixdown
+	$(GO) run ./bench/changed -mixdown $(BIN)/mixdown
 	$(GO) run ./bench/graph
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./...
 
