@@ -33,7 +33,7 @@ type Row struct {
 	Statistic string // what Time is: Median, Mean, TrimmedMean or Single
 	// Min, P95, N, CILow and CIHigh are 0 when not known: the shortest time and
 	// the 95th percentile in ns, the number of measurements, and the 95 %
-	// confidence interval of the median in ns.
+	// confidence interval of Time in ns, where that is a median or a mean.
 	Min, P95      int64
 	N             int64
 	CILow, CIHigh int64

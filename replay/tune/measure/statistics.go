@@ -11,6 +11,9 @@ import (
 type series struct {
 	medians []int64 // of each iteration, or its mean, ns: the values that are independent
 	all     []int64 // ns
+	// lengths are those of the steps, of an operation that is measured within steps, by
+	// iteration, ns; else none.
+	lengths []int64
 	checked bool
 }
 
@@ -24,13 +27,48 @@ func (s *series) add(o outcome) {
 
 // addMean adds an iteration of a step, which has an operation once or many times:
 // the step takes the sum of them, so their mean is what counts.
-func (s *series) addMean(times []int64) {
-	var sum int64
-	for _, t := range times {
-		sum += t
-	}
-	s.medians = append(s.medians, sum/int64(len(times)))
+func (s *series) addMean(times []int64, length int64) {
+	s.medians = append(s.medians, mean(times))
 	s.all = append(s.all, times...)
+	s.lengths = append(s.lengths, length)
+}
+
+// usual are the values of iterations whose steps are not far longer than the others:
+// by more than three times the quartiles' distance beyond the upper quartile (Tukey,
+// Exploratory Data Analysis, 1977: "far out").
+func (s *series) usual() []int64 {
+	sorted := slices.Sorted(slices.Values(s.lengths))
+	lower, upper := sorted[len(sorted)/4], sorted[len(sorted)*3/4]
+	var list []int64
+	for i, length := range s.lengths {
+		if length <= upper+3*(upper-lower) {
+			list = append(list, s.medians[i])
+		}
+	}
+	return list
+}
+
+func mean(values []int64) int64 {
+	var sum int64
+	for _, v := range values {
+		sum += v
+	}
+	return sum / int64(len(values))
+}
+
+// meanInterval is a confidence interval of the mean, by the normal distribution, as
+// the mean of many is near to it. Fewer than six values have none, as with medians.
+func meanInterval(values []int64) (lo, hi int64, ok bool) {
+	n := len(values)
+	if n < 6 {
+		return 0, 0, false
+	}
+	middle, squares := float64(mean(values)), 0.0
+	for _, v := range values {
+		squares += (float64(v) - middle) * (float64(v) - middle)
+	}
+	half := int64(math.Ceil(1.96 * math.Sqrt(squares/float64(n-1)/float64(n))))
+	return max(1, mean(values)-half), mean(values) + half, true
 }
 
 // middle is the median.
@@ -72,17 +110,25 @@ func interval(values []int64) (lo, hi int64, ok bool) {
 	return sorted[rank-1], sorted[n-rank], true
 }
 
-// fill puts the statistics into a row.
+// fill puts the statistics into a row. Of what was measured within steps it is the
+// mean: a step is the sum of what its operations take, and the medians of such that are
+// short mostly and long at times add up to less than the median step.
 func (s *series) fill(r *tune.Row) {
-	r.Time, r.Min, r.N, r.Verified = middle(s.medians), slices.Min(s.all), int64(len(s.all)), s.checked
+	r.Min, r.N, r.Verified = slices.Min(s.all), int64(len(s.all)), s.checked
 	sorted := slices.Sorted(slices.Values(s.all))
 	r.P95 = sorted[min(len(sorted)-1, int(math.Ceil(0.95*float64(len(sorted))))-1)]
-	if lo, hi, ok := interval(s.medians); ok {
+	values, between := s.medians, interval
+	r.Time = middle(values)
+	if r.InStep {
+		values, between = s.usual(), meanInterval
+		r.Time = mean(values)
+	}
+	if lo, hi, ok := between(values); ok {
 		r.CILow, r.CIHigh = lo, hi
 	}
 }
 
-// spread is half the confidence interval over the median; 1 when there is none.
+// spread is half the confidence interval over the time; 1 when there is none.
 func spread(r *tune.Row) float64 {
 	if r.CIHigh == 0 || r.Time == 0 {
 		return 1

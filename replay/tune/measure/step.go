@@ -86,7 +86,7 @@ func newStep(w *planpb.Workload) *step {
 // row begins the row of a moment.
 func (m moment) row(who tune.Contender, device string) tune.Row {
 	r := m.Point.row(who, device)
-	r.InStep, r.Gap, r.Statistic = true, m.gap, tune.Median
+	r.InStep, r.Gap, r.Statistic = true, m.gap, tune.Mean
 	return r
 }
 
@@ -98,16 +98,19 @@ func (s *step) plan(backend string) (*planpb.Plan, error) {
 // times are those of the operations of an iteration, by meeting: from when the last
 // member would have come, had computation taken what it took in the trace, to the
 // last member's end. Members that come late because others wait in a way that
-// keeps cores busy are so a part of what the operation costs. There are none where
-// not all ranks finished the iteration.
-func (s *step) times(records []*record) []int64 {
+// keeps cores busy are so a part of what the operation costs. length is when the last
+// task ends, reckoned alike. There are none where not all ranks finished the iteration.
+func (s *step) times(records []*record) (times []int64, length int64) {
 	due := make([][]int64, len(s.workload.Programs))
 	for i, program := range s.workload.Programs {
 		if records[i] == nil {
-			return nil
+			return nil, 0
 		}
 		if due[i] = dues(program, records[i]); due[i] == nil {
-			return nil
+			return nil, 0
+		}
+		for j, t := range program.Tasks {
+			length = max(length, records[i].ends[j], due[i][j]+t.GetSpan().GetDurationNs())
 		}
 	}
 	out := make([]int64, len(s.meetings))
@@ -118,7 +121,7 @@ func (s *step) times(records []*record) []int64 {
 		}
 		out[i] = max(1, ended-came)
 	}
-	return out
+	return out, length
 }
 
 // dues says of each task of a program when it would have begun had the spans

@@ -80,24 +80,62 @@ func TestTimesInStep(t *testing.T) {
 		{ends: []int64{111, 200, 177, 300, 301}},
 		{ends: []int64{171, 230, 222, 290, 350}},
 	}
-	if diff := cmp.Diff([]int64{230 - 160, 300 - 200, 300 - 200, 350 - 300}, s.times(records)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+	times, length := s.times(records)
+	if diff := cmp.Diff([]int64{230 - 160, 300 - 200, 300 - 200, 350 - 300}, times); diff != "" || length != 350 {
+		t.Errorf("a step of %d ns (-want +got)\n%s", length, diff)
 	}
-	if diff := cmp.Diff([][]int64{{70, 50}, {100}, {100}}, s.byMoment(s.times(records))); diff != "" {
+	if diff := cmp.Diff([][]int64{{70, 50}, {100}, {100}}, s.byMoment(times)); diff != "" {
 		t.Errorf("by moment (-want +got)\n%s", diff)
 	}
 	records[1].ends[4] = 0
-	if got := s.times(records); got != nil {
+	if got, _ := s.times(records); got != nil {
 		t.Errorf("an iteration that a rank did not finish: %v", got)
 	}
-	if got := s.times([]*record{records[0], nil}); got != nil {
+	if got, _ := s.times([]*record{records[0], nil}); got != nil {
 		t.Errorf("an iteration that a rank did not begin: %v", got)
 	}
 	// Two times of one operation count by their mean, not their median.
 	var x series
-	x.addMean([]int64{1, 2, 9})
+	x.addMean([]int64{1, 2, 9}, 20)
 	if x.medians[0] != 4 || len(x.all) != 3 {
 		t.Errorf("%+v", x)
+	}
+}
+
+// TestUneven: what operations take that are short mostly and long at times adds up to
+// what the step takes. An iteration in which all stood still counts for nothing.
+func TestUneven(t *testing.T) {
+	const operations, iterations = 10, 40
+	all := make([]series, operations)
+	var steps []int64
+	for i := range iterations {
+		var step int64
+		times := make([]int64, operations)
+		for k := range times {
+			if times[k] = 100; (i+k)%5 == 0 { // each is long one time in five
+				times[k] = 1000
+			}
+			if i == 7 {
+				times[k] += 1e6
+			}
+			step += times[k]
+		}
+		for k := range all {
+			all[k].addMean(times[k:k+1], step)
+		}
+		steps = append(steps, step)
+	}
+	var sum int64
+	for k := range all {
+		r := moment{Point: Point{Op: comm.AllReduce, DType: comm.Float32, Bytes: 8, Ranks: 2, Streams: 1}}.row(tune.Contender{Backend: "gloo"}, tune.Host)
+		all[k].fill(&r)
+		if r.CILow >= r.Time || r.CIHigh <= r.Time || r.N != iterations || r.Statistic != tune.Mean {
+			t.Errorf("%+v", r)
+		}
+		sum += r.Time
+	}
+	if want := middle(steps); sum < want*97/100 || sum > want*103/100 {
+		t.Errorf("the operations add up to %d ns, the step takes %d", sum, want)
 	}
 }
 

@@ -163,11 +163,18 @@ func (c *campaign) executeStep(ctx context.Context, s *step, contenders []tune.C
 	results, err := c.Worker.Run(ctx, exp, launch.Options{Dir: dir, Timeout: c.Timeout, Starter: c.Starter, Progress: func(p launch.Progress) {
 		c.tell(p, "the step", len(s.workload.Programs))
 	}})
-	outcomes, readErr := readRun(dir, exp.Plans, func(_ int, records []*record) []int64 { return s.times(records) })
+	lengths := make([][]int64, len(exp.Plans))
+	outcomes, readErr := readRun(dir, exp.Plans, func(plan int, records []*record) []int64 {
+		times, length := s.times(records)
+		if len(times) > 0 {
+			lengths[plan] = append(lengths[plan], length)
+		}
+		return times
+	})
 	if readErr != nil {
 		return errors.Join(err, readErr)
 	}
-	return errors.Join(err, c.collectStep(s, contenders, outcomes, c.spans(s, results)))
+	return errors.Join(err, c.collectStep(s, contenders, outcomes, lengths, c.spans(s, results)))
 }
 
 // spans is on how many machines the members of each moment were, of the meeting with
@@ -195,17 +202,18 @@ func (c *campaign) spans(s *step, results *launch.Results) []int {
 	return nodes
 }
 
-// collectStep adds what a start measured to the table.
-func (c *campaign) collectStep(s *step, contenders []tune.Contender, outcomes []outcome, nodes []int) error {
+// collectStep adds what a start measured to the table; lengths are those of the steps,
+// by contender and iteration, ns.
+func (c *campaign) collectStep(s *step, contenders []tune.Contender, outcomes []outcome, lengths [][]int64, nodes []int) error {
 	var rows []tune.Row
 	for i, who := range contenders {
 		o := outcomes[i]
 		if len(o.errors) > 0 { // which operations' times are wrong is not known
 			return wrongData(o)
 		}
-		for _, times := range o.iterations {
+		for k, times := range o.iterations {
 			for m, of := range s.byMoment(times) {
-				c.inStep[stepJob{s.moments[m], who}].addMean(of)
+				c.inStep[stepJob{s.moments[m], who}].addMean(of, lengths[i][k])
 			}
 		}
 		for n, m := range s.moments {

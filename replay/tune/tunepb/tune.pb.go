@@ -230,7 +230,7 @@ type Row struct {
 	MinNs       *int64                 `protobuf:"varint,15,opt,name=min_ns,json=minNs,proto3,oneof" json:"min_ns,omitempty"`
 	P95Ns       *int64                 `protobuf:"varint,16,opt,name=p95_ns,json=p95Ns,proto3,oneof" json:"p95_ns,omitempty"`
 	N           *int64                 `protobuf:"varint,17,opt,name=n,proto3,oneof" json:"n,omitempty"`                              // measurements
-	CiLowNs     *int64                 `protobuf:"varint,18,opt,name=ci_low_ns,json=ciLowNs,proto3,oneof" json:"ci_low_ns,omitempty"` // 95 % confidence interval of the median
+	CiLowNs     *int64                 `protobuf:"varint,18,opt,name=ci_low_ns,json=ciLowNs,proto3,oneof" json:"ci_low_ns,omitempty"` // 95 % confidence interval of time_ns
 	CiHighNs    *int64                 `protobuf:"varint,19,opt,name=ci_high_ns,json=ciHighNs,proto3,oneof" json:"ci_high_ns,omitempty"`
 	Environment string                 `protobuf:"bytes,20,opt,name=environment,proto3" json:"environment,omitempty"` // hash of an Environment, "" when not known
 	Source      string                 `protobuf:"bytes,21,opt,name=source,proto3" json:"source,omitempty"`           // "mixdown tune", "nccl-tests", "osu", ...
