@@ -43,6 +43,32 @@ func jsonCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// predictedAlike compares the first variants of two results: predictedalike FILE FILE N,
+// which must be that many, with the same names and predictions.
+func predictedAlike(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 || neg {
+		ts.Fatalf("usage: predictedalike FILE FILE N")
+	}
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	type variant struct {
+		Name      string  `json:"name"`
+		Predicted float64 `json:"predicted_speedup"`
+	}
+	var found [2]struct{ Variants []variant }
+	for i, file := range args[:2] {
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(file)), &found[i]))
+		if len(found[i].Variants) < n {
+			ts.Fatalf("%s has %d variants, want %d", file, len(found[i].Variants), n)
+		}
+	}
+	for i := range n {
+		if a, b := found[0].Variants[i], found[1].Variants[i]; a != b || a.Predicted == 0 {
+			ts.Fatalf("variant %d: %v and %v", i, a, b)
+		}
+	}
+}
+
 func find(v any, path []string) ([]any, error) {
 	if len(path) == 0 {
 		return []any{v}, nil

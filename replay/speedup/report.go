@@ -32,6 +32,9 @@ type Report struct {
 	Folded        *Folded        `json:"folded"` // null: all ranks ran
 	Baseline      Baseline       `json:"baseline"`
 	Variants      []Variant      `json:"variants"`
+	// Searched is how many orders the search found of which the best ran; absent without
+	// one that was made for this replay.
+	Searched int `json:"searched,omitempty"`
 	// PredictionOff is how far predicted speedups were from measured ones, as a share of
 	// these, in the mean; null where none was predicted.
 	PredictionOff *float64 `json:"prediction_off"`
@@ -250,6 +253,9 @@ func (r *Report) WriteText(w io.Writer, look report.Look) error {
 	if f := r.Folded; f != nil {
 		fmt.Fprintf(&b, "  folded %d -> %d ranks: of ranks that do the same some ran, in smaller groups (%d operations); %d operations of groups with one of them ran as time\n",
 			f.From, len(f.Kept), f.Resized, f.Alone)
+	}
+	if r.Searched > 0 {
+		fmt.Fprintf(&b, "  of %d orders that fit, by a search, those predicted best ran\n", r.Searched)
 	}
 	if r.Estimated > 0 {
 		fmt.Fprintf(&b, "  %d communications have estimated splits\n", r.Estimated)

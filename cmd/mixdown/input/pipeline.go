@@ -2,8 +2,6 @@ package input
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 
 	"mixdown/analyze/pipeline"
 	"mixdown/analyze/report"
@@ -63,26 +61,3 @@ func NameSchedule(s *pipeline.Step) report.ScheduleName {
 }
 
 // Model makes the model of one of the pipelines of a job, counted from 0. Step is
-// the name or number of a step, "" takes all.
-func Model(found *pipeline.Result, which int, step string) (*pipeline.Pipeline, *sim.Model, error) {
-	if len(found.Pipelines) == 0 {
-		return nil, nil, fmt.Errorf("%w: no pipeline was recognised in these traces (\"mixdown analyze\" lists their diagnostics)", sim.ErrNoPipeline)
-	}
-	if which < 0 || which >= len(found.Pipelines) {
-		return nil, nil, fmt.Errorf("%w: --pipeline %d: the input has %d, counted from 0", cli.ErrUsage, which, len(found.Pipelines))
-	}
-	p := found.Pipelines[which]
-	var steps []int
-	if step != "" && step != "all" {
-		for i := range p.Steps {
-			if p.Steps[i].Name == step || strconv.Itoa(p.Steps[i].Number) == step {
-				steps = append(steps, i)
-			}
-		}
-		if steps == nil {
-			return nil, nil, fmt.Errorf("%w: --step %s: the pipeline was not recognised in such a step", cli.ErrUsage, step)
-		}
-	}
-	m, err := sim.Calibrate(p, steps)
-	return p, m, err
-}

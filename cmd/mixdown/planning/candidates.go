@@ -8,6 +8,7 @@ import (
 
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/replay/mix"
+	"mixdown/replay/plan/planpb"
 	"mixdown/replay/schedule"
 )
 
@@ -24,6 +25,16 @@ type Candidate struct {
 
 // maxSearch bounds a search's result, in bytes: it is read whole.
 const maxSearch = 256 << 20
+
+// NewCandidate is a result of a search, for a plan.
+func NewCandidate(name, order, rules string, predicted float64) (Candidate, error) {
+	c := Candidate{Name: name, Schedule: order, Mix: rules, Predicted: predicted, mix: mix.Mix{Text: mix.Traced}}
+	var err error
+	if c.spec, err = schedule.Parse(order); err == nil && rules != "" && rules != mix.Traced {
+		c.mix, err = mix.Parse(rules)
+	}
+	return c, err
+}
 
 // ReadCandidates reads the first `top` results of a search that a replay can run,
 // and says in words why others before the last of them were left out.
@@ -61,14 +72,9 @@ func ReadCandidates(name string, top int) (list []Candidate, left []string, err 
 		if v.Pareto == nil {
 			continue // not of the search
 		}
-		c := Candidate{Name: v.Name, Schedule: v.Schedule, Mix: v.Mix, Predicted: v.Predicted, mix: mix.Mix{Text: mix.Traced}}
-		if c.spec, err = schedule.Parse(v.Schedule); err != nil {
+		c, err := NewCandidate(v.Name, v.Schedule, v.Mix, v.Predicted)
+		if err != nil {
 			return nil, nil, fmt.Errorf("--search-result %s: %w", name, err)
-		}
-		if v.Mix != "" && v.Mix != mix.Traced {
-			if c.mix, err = mix.Parse(v.Mix); err != nil {
-				return nil, nil, fmt.Errorf("--search-result %s: %w", name, err)
-			}
 		}
 		switch {
 		case c.spec.Microbatches != 0:
@@ -99,14 +105,26 @@ func (o *Options) checkCandidates(canRun func(string) error) error {
 
 // addCandidates adds a variant for each result of a search.
 func (o *Options) addCandidates(ctx context.Context, p *Plans, streams *cli.Streams) error {
-	if len(o.Candidates) == 0 {
+	if len(o.Candidates) == 0 && o.Search == nil {
 		return nil
 	}
 	pipelines, err := o.pipelines(ctx, p, streams)
 	if err != nil {
 		return err
 	}
-	for _, c := range o.Candidates {
+	candidates := o.Candidates
+	if o.Search != nil {
+		if candidates, err = o.Search(p); err != nil {
+			return err
+		}
+	}
+	for _, c := range candidates {
+		if v := p.planned(c); v != nil {
+			if _, has := p.Predicted[v.Name]; !has {
+				p.Predicted[v.Name] = c.Predicted
+			}
+			continue
+		}
 		workload := p.Workload
 		if !c.spec.IsTraced() {
 			w, _, held, diags, err := o.reorder(p, pipelines, c.spec)
@@ -114,13 +132,13 @@ func (o *Options) addCandidates(ctx context.Context, p *Plans, streams *cli.Stre
 				p.Diagnostics.Merge(diags)
 			}
 			if err != nil {
-				return fmt.Errorf("--search-result: %s: %w", c.Name, err)
+				return fmt.Errorf("%s, of the search: %w", c.Name, err)
 			}
 			workload, p.Memory[c.Name] = w, held
 		}
 		v, err := mix.Decide(workload, c.mix, c.Name, p.Stand)
 		if err != nil {
-			return fmt.Errorf("--search-result: %s: %w", c.Name, err)
+			return fmt.Errorf("%s, of the search: %w", c.Name, err)
 		}
 		v.Schedule = c.Schedule
 		if c.mix.IsTraced() {
@@ -128,6 +146,20 @@ func (o *Options) addCandidates(ctx context.Context, p *Plans, streams *cli.Stre
 		}
 		p.Variants = append(p.Variants, v)
 		p.Predicted[c.Name] = c.Predicted
+	}
+	return nil
+}
+
+// planned is the variant that does the same as a candidate in the traced order, nil
+// without one: a mix that was asked for too.
+func (p *Plans) planned(c Candidate) *planpb.Plan {
+	if !c.spec.IsTraced() {
+		return nil
+	}
+	for _, v := range p.Variants {
+		if v.Schedule == schedule.Traced && v.Mix == c.Mix && !p.Fused[v.Name] && len(mix.Codecs(v)) == 0 {
+			return v
+		}
 	}
 	return nil
 }

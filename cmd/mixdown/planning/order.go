@@ -79,7 +79,7 @@ func (o *Options) pipelines(ctx context.Context, p *Plans, streams *cli.Streams)
 	}
 	p.Diagnostics.Merge(&found.Diagnostics)
 	if len(found.Pipelines) == 0 {
-		return nil, fmt.Errorf("%w: --schedule needs one, and none was recognised in these traces (\"mixdown analyze\" lists their diagnostics)", sim.ErrNoPipeline)
+		return nil, fmt.Errorf("%w: another order needs one, and none was recognised in these traces (\"mixdown analyze\" lists their diagnostics)", sim.ErrNoPipeline)
 	}
 	return found.Pipelines, nil
 }
@@ -93,7 +93,7 @@ func (o *Options) reorder(p *Plans, pipelines []*pipeline.Pipeline, spec schedul
 		if err != nil {
 			return nil, 0, 0, nil, err
 		}
-		played, err := model.Predict(spec, sim.Shape{EarlyReductions: o.EarlyReductions}, sim.Options{})
+		played, err := model.Predict(spec, sim.Shape{EarlyReductions: o.EarlyReductions, WeightShare: o.WeightShare}, sim.Options{})
 		if err != nil {
 			return nil, 0, 0, nil, err
 		}

@@ -34,6 +34,12 @@ type Options struct {
 	Schedules       []string
 	EarlyReductions bool
 	Candidates      []Candidate // of a search, besides
+	// Search finds candidates when the traces are read and the plans of all mixes are
+	// made, nil for those of Candidates.
+	Search func(*Plans) ([]Candidate, error)
+	// WeightShare is the part of a backward that makes the weights' gradient, of other
+	// orders; 0 for what the trace tells.
+	WeightShare float64
 	// Simulate makes plans that are played, not run; see plan.Options.
 	Simulate bool
 }

@@ -62,6 +62,11 @@ func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 			return nil, err
 		}
 	}
+	searched := 0
+	if o.Search {
+		o.Plans.Search = func(p *planning.Plans) ([]planning.Candidate, error) { return o.search(p, &searched) }
+	}
+	o.Plans.WeightShare = o.Orders.WeightShare
 	checked := map[string]error{}
 	plans, err := o.Plans.Make(ctx, o.Streams, func(name string) error {
 		err, ok := checked[name]
@@ -99,6 +104,7 @@ func (o *Options) prepare(ctx context.Context) (*experiment, error) {
 		SchemaVersion: speedup.SchemaVersion, Device: launch.OnHost,
 		WorldSize: int(e.workload.WorldSize), Workers: len(e.workload.Programs), Step: e.workload.Step,
 		Folded:   kept,
+		Searched: searched,
 		Backends: []speedup.Backend{}, Substitutions: []speedup.Substitution{}, Variants: []speedup.Variant{},
 		Baseline:    speedup.Baseline{Name: mix.Traced, Mix: "*=" + plans.Stand},
 		Diagnostics: report.Diagnostics(&plans.Diagnostics),

@@ -15,6 +15,7 @@ import (
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/launching"
 	"mixdown/cmd/mixdown/planning"
+	"mixdown/cmd/mixdown/searching"
 	"mixdown/replay/launch"
 )
 
@@ -41,8 +42,12 @@ type Options struct {
 	// Capabilities is a file that says what backends can do, "" for none.
 	Capabilities string
 
-	SearchResult string // a file, "" for none
+	// The best Top of a search are measured: of that in the file SearchResult, "" for
+	// none, or with Search of one that is made first.
+	SearchResult string
+	Search       bool
 	Top          int
+	Orders       searching.Options
 }
 
 // NewCmd makes the command; run replaces what it does in tests.
@@ -61,6 +66,10 @@ once for each --schedule, the same tasks of a pipeline in another order. All run
 in turns, iteration by iteration, and the data of every operation is
 checked. A speedup is measured against the baseline of the same run.
 
+--top N searches first, as "mixdown simulate --search" does, and measures the best
+N orders beside what was predicted of them; with a --table also every --mix in
+every order. Limits of memory are those of simulate, too.
+
 With --device host, buffers are in host memory and computation is replaced by
 waiting, so that many ranks fit on few cores. Results say which library is faster
 for this job's communication on this machine's host memory; they say nothing
@@ -75,14 +84,19 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
   mixdown replay traces/ --mix 'all_to_all=openmpi,all_to_allv=openmpi,*=gloo' --iters 20
   mixdown replay traces/ --schedule breadth-first:loops=2 --mix '*=openmpi'
   mixdown replay traces/ --mix 'all_reduce@>=1MiB=openmpi,*=gloo' --format json
+  mixdown replay traces/ --top 3 --max-memory 1.5
   mixdown simulate traces/ --search --format json > found.json
   mixdown replay traces/ --search-result found.json --top 3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Plans.Input.Args = args
+			if err := opts.whichSearch(cmd); err != nil {
+				return err
+			}
 			return run(cmd.Context(), opts)
 		},
 	}
 	opts.Plans.AddFlags(cmd)
+	opts.Orders.AddFlags(cmd)
 	opts.Launch.AddFlags(cmd)
 	planning.CapabilitiesFlag(cmd, &opts.Capabilities)
 	cli.FormatFlag(cmd, &opts.Format)
@@ -99,7 +113,7 @@ substitute: --map nccl=gloo. See "mixdown help mix" for the mix language.`,
 	f.StringVar(&opts.CommsLog, "comms-log", "", "`DIR` to write what every plan's operations took to, a table and JSON for each rank, as DeepSpeed's communication logger has them")
 	f.Uint64Var(&opts.Seed, "seed", 1, "of the order in which plans take turns")
 	f.StringVar(&opts.SearchResult, "search-result", "", "measure the best of a search: `FILE` is what mixdown simulate --search --format json wrote for the same traces")
-	f.IntVar(&opts.Top, "top", 3, "with --search-result: how many of the best to measure")
+	f.IntVar(&opts.Top, "top", 0, "measure the best `N` of a search over pipeline orders, made first, or of that of --search-result (then 3 where not given)")
 	f.IntVar(&opts.Ranks, "ranks", 0, "run at most so many ranks, one kept of several that do the same: groups are smaller then, and results say so; see mixdown help metrics")
 	f.BoolVar(&opts.NoVerify, "no-verify", false, "skip the data check; results then say that they are not verified")
 	return cmd
@@ -160,8 +174,6 @@ func (o *Options) check() error {
 		return fmt.Errorf("%w: --device %q: known are host, cuda, hip, auto", cli.ErrUsage, o.Device)
 	case !(o.SMShare > 0 && o.SMShare <= 1):
 		return fmt.Errorf("%w: --sm-share %v: expected more than 0, up to 1", cli.ErrUsage, o.SMShare)
-	case o.Top < 1:
-		return fmt.Errorf("%w: --top %d: expected at least 1", cli.ErrUsage, o.Top)
 	case o.Ranks < 0:
 		return fmt.Errorf("%w: --ranks %d: expected a number of ranks", cli.ErrUsage, o.Ranks)
 	case o.Timeout <= 0:

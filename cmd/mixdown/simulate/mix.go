@@ -8,10 +8,8 @@ import (
 	"mixdown/cmd/mixdown/planning"
 	"mixdown/replay/fold"
 	"mixdown/replay/mix"
-	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 	"mixdown/replay/sim"
-	"mixdown/replay/tune"
 	"mixdown/replay/whatif"
 )
 
@@ -21,32 +19,6 @@ type Workload struct {
 	Backend  string   `json:"backend"` // of the trace, or what stands in for it in the table
 	Fidelity Fidelity `json:"fidelity"`
 	Folded   *Folded  `json:"folded"` // null: all ranks were played
-}
-
-// costsOf is what the operations of a workload take on the backends that it names:
-// as in the trace, scaled by the table.
-func costsOf(p *planning.Plans, w *planpb.Workload) *sim.Scaled {
-	sizes := mix.SizeOf(w)
-	return &sim.Scaled{Traced: sim.TracedCosts(w), Old: p.Stand, Table: func(m sim.Meeting, backend string) (int64, bool) {
-		bytes := m.Count * plan.DType(m.Communication).Size()
-		if !m.Transfer {
-			bytes = sizes(m.Rank, m.Communication)
-		}
-		return tableCost(p, m, backend, bytes)
-	}}
-}
-
-// tableCost is what the table says of an operation of so many bytes, false where it
-// says nothing.
-func tableCost(p *planning.Plans, m sim.Meeting, backend string, bytes int64) (int64, bool) {
-	if p.Costs == nil {
-		return 0, false
-	}
-	e, ok := p.Costs.Estimate(tune.Query{
-		Contender: tune.ParseContender(backend), Op: plan.CostOp(m.Communication), DType: plan.DType(m.Communication),
-		Bytes: bytes, Ranks: m.Ranks, Nodes: p.NodesOf(m.Rank, m.Communication), InStep: true,
-	})
-	return e.Time, ok
 }
 
 // Folded says which ranks were played, where not all were.
@@ -123,7 +95,7 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 			return fmt.Errorf("%w: --fuse needs all ranks: leave out --ranks", cli.ErrUsage)
 		}
 	}
-	costs := costsOf(p, p.Workload)
+	costs := p.CostsOf(p.Workload)
 	small, err := folded(p.Baseline.Workload, ranks)
 	if err != nil {
 		return err
@@ -157,7 +129,7 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 		}
 		out := Variant{Name: v.Name, Schedule: "traced", Mix: v.Mix, MixStep: &run.Step, Predicted: float64(base.Step) / float64(run.Step), Assumptions: append([]string{}, notes...)}
 		if out.Range, err = r.Unchanged.over(p, v, func(w *planpb.Workload) (int64, error) {
-			run, err := sim.PlayWorkload(w, costsOf(p, w).Cost)
+			run, err := sim.PlayWorkload(w, p.CostsOf(w).Cost)
 			if err != nil {
 				return 0, err
 			}

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"slices"
 
 	"mixdown/analyze/pipeline"
 	"mixdown/analyze/report"
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/input"
+	"mixdown/cmd/mixdown/searching"
+	"mixdown/cmd/mixdown/sizing"
 	"mixdown/ingest/diagnostic"
 	"mixdown/replay/gantt"
 	"mixdown/replay/memory"
@@ -42,7 +43,7 @@ type Result struct {
 	pipe *pipeline.Pipeline
 	step int // of the pipeline, which is drawn
 	base *sim.Prediction
-	size *memory.Model
+	size sizing.Holding
 	list []*sim.Prediction
 }
 
@@ -148,7 +149,7 @@ func (r *Result) add(c sim.Candidate) error {
 		v.Apply = "mixdown schedule " + full.String() + " --format torch-csv"
 	}
 	var err error
-	if v.Ranks, err = r.holds(c); err != nil {
+	if v.Ranks, err = r.size.OfCandidate(c); err != nil {
 		return fmt.Errorf("%s: %w", v.Name, err)
 	}
 	r.Variants = append(r.Variants, v)
@@ -156,48 +157,9 @@ func (r *Result) add(c sim.Candidate) error {
 	return nil
 }
 
-// holds is what a candidate makes each rank hold.
-func (r *Result) holds(c sim.Candidate) ([]memory.Rank, error) {
-	if r.size == nil || c.Sharding == nil {
-		return r.hold(c.Order, c.Order.Stages())
-	}
-	sharded := *r.size
-	sharded.Sharding = c.Sharding.Variant
-	of := Result{size: &sharded, Stages: r.Stages, Microbatches: r.Microbatches}
-	return of.hold(c.Order, c.Order.Stages())
-}
-
-// hold is what an order makes each rank hold, nil if nothing is said of the
-// model. What a chunk keeps is said of the traced chunks and micro-batches.
-func (r *Result) hold(order schedule.Order, stages int) ([]memory.Rank, error) {
-	if r.size == nil {
-		return nil, nil
-	}
-	m := *r.size
-	if m.Activation != nil && stages != r.Stages {
-		part := *m.Activation * int64(r.Stages) / int64(stages)
-		m.Activation = &part
-	}
-	if n := order.Microbatches(); m.Activation != nil && n != r.Microbatches && n > 0 {
-		part := *m.Activation * int64(r.Microbatches) / int64(n)
-		m.Activation = &part
-	}
-	return memory.Of(order, m)
-}
-
-// searched adds the best of a search: those of the front of time and memory
-// first.
-func (r *Result) searched(list []found, top int) error {
+// searched adds the best of a search.
+func (r *Result) searched(list []searching.Found, top int) error {
 	r.Searched = len(list)
-	slices.SortStableFunc(list, func(a, b found) int {
-		switch {
-		case a.Pareto == b.Pareto:
-			return 0
-		case a.Pareto:
-			return -1
-		}
-		return 1
-	})
 	if top >= 0 {
 		list = list[:min(top, len(list))]
 	}
@@ -212,10 +174,7 @@ func (r *Result) searched(list []found, top int) error {
 			return err
 		}
 		v := &r.Variants[len(r.Variants)-1]
-		v.Pareto, v.Mix = &list[i].Pareto, list[i].rules
-		if list[i].mix != mix.Traced {
-			v.Name += " with " + list[i].mix
-		}
+		v.Name, v.Pareto, v.Mix = list[i].Name(), &list[i].Pareto, list[i].Rules
 		if len(shardings) > 1 && v.Sharding != nil {
 			v.Name += ", sharding " + v.Sharding.Variant
 		}

@@ -14,8 +14,7 @@ import (
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/input"
 	"mixdown/cmd/mixdown/planning"
-	"mixdown/cmd/mixdown/sizing"
-	"mixdown/replay/memory"
+	"mixdown/cmd/mixdown/searching"
 	"mixdown/replay/schedule"
 	"mixdown/replay/sharding"
 	"mixdown/replay/sim"
@@ -28,28 +27,21 @@ type Options struct {
 	Plans   planning.Options
 	Format  string
 
-	Pipeline    int
-	Sharding    string
-	Buffers     sharding.Options
-	Reduction   time.Duration
-	Sends       string
-	Sizes       sizing.Options
-	WeightShare float64
-	SVG         string
-	HTML        string
-	Width       int
-	Picture     bool
+	Orders    searching.Options
+	Sharding  string
+	Buffers   sharding.Options
+	Reduction time.Duration
+	SVG       string
+	HTML      string
+	Width     int
+	Picture   bool
 
 	WhatIfs   []string
 	Ranks     int
 	WorldSize int
 
-	Search       bool
-	Loops        []int
-	Microbatches []int
-	MaxMemory    float64
-	MemoryLimit  string
-	Top          int
+	Search bool
+	Top    int
 }
 
 // NewCmd makes the command; run replaces what it does in tests.
@@ -95,16 +87,13 @@ See "mixdown help schedules" for names and keys.`,
 		},
 	}
 	opts.Plans.AddFlags(cmd)
+	opts.Orders.AddFlags(cmd)
 	cli.FormatFlag(cmd, &opts.Format)
 	f := cmd.Flags()
-	f.IntVar(&opts.Pipeline, "pipeline", 0, "which pipeline of the input, from 0: with data parallelism there is one for each copy of the model")
 	f.StringVar(&opts.Sharding, "sharding", "", "what of each stage is sharded over data-parallel ranks: none, partial, full; default as in the trace; with --search several, as none,full")
 	f.IntVar(&opts.Buffers.WeightBuffers, "weight-buffers", 1, "with --sharding full: stages whose weights a rank holds gathered at once; 2 gather the next while one runs")
 	f.IntVar(&opts.Buffers.GradientBuffers, "gradient-buffers", 1, "with --sharding partial or full: stages whose gradients a rank holds whole at once")
 	f.DurationVar(&opts.Reduction, "reduction", 0, "what an all-reduce of a rank's whole gradient over data-parallel ranks takes, such as 40ms; default as in the trace")
-	f.StringVar(&opts.Sends, "sends", "", "how the program sends: running (receives are posted ahead) or blocking (a send holds the sender until it is received); default what the trace shows")
-	opts.Sizes.AddFlags(cmd)
-	f.Float64Var(&opts.WeightShare, "weight-share", 0, "part of a backward that makes the weights' gradient, for zero-bubble orders; default a half where the trace does not tell")
 	f.BoolVar(&opts.Picture, "picture", false, "draw all orders in text")
 	f.IntVar(&opts.Width, "width", 100, "columns of the pictures in text")
 	f.StringVar(&opts.SVG, "svg", "", "write all orders as a picture to `FILE`")
@@ -113,10 +102,7 @@ See "mixdown help schedules" for names and keys.`,
 	f.IntVar(&opts.Ranks, "ranks", 0, "play all ranks on so many of them at most, with one kept of several that do the same: for jobs of thousands of ranks")
 	f.IntVar(&opts.WorldSize, "world-size", 0, "what a step would take on so many ranks, with more data-parallel replicas; the same as --what-if world-size=`RANKS`")
 	f.BoolVar(&opts.Search, "search", false, "predict every schedule that fits the job, also with every --mix (by --table) and --sharding, and show the best of time against memory")
-	f.IntSliceVar(&opts.Loops, "loops", nil, "chunks per rank that the search tries; default 1,2,4")
-	f.IntSliceVar(&opts.Microbatches, "microbatches", nil, "micro-batches per step that the search tries, of the same batch; default the traced number")
-	f.Float64Var(&opts.MaxMemory, "max-memory", 0, "leave out what holds more than so many times the traced activations on its fullest rank")
-	f.StringVar(&opts.MemoryLimit, "memory-limit", "", "leave out of the search what holds more than `SIZE` on any rank, such as 80GiB; needs --params and --activation-bytes")
+	f.IntSliceVar(&opts.Orders.Microbatches, "microbatches", nil, "micro-batches per step that the search tries, of the same batch; default the traced number")
 	f.IntVar(&opts.Top, "top", 10, "how many results of the search to show; negative shows all")
 	return cmd
 }
@@ -222,8 +208,8 @@ func (o *Options) check() ([]schedule.Spec, []sharding.Variant, error) {
 		}
 		specs = append(specs, spec)
 	}
-	if _, ok := sim.ParseSends(o.Sends); o.Sends != "" && !ok {
-		return nil, nil, fmt.Errorf("%w: --sends %q: known are running, blocking", cli.ErrUsage, o.Sends)
+	if err := o.Orders.Check(); err != nil {
+		return nil, nil, err
 	}
 	switch {
 	case o.Reduction < 0:
@@ -233,26 +219,13 @@ func (o *Options) check() ([]schedule.Spec, []sharding.Variant, error) {
 	case o.Reduction > 0 && o.Sharding == "":
 		return nil, nil, fmt.Errorf("%w: --reduction needs --sharding: none, partial or full", cli.ErrUsage)
 	}
-	if o.WeightShare < 0 || o.WeightShare > 1 {
-		return nil, nil, fmt.Errorf("%w: --weight-share %v: expected a part from 0 to 1", cli.ErrUsage, o.WeightShare)
-	}
 	if o.Ranks < 0 || o.WorldSize < 0 {
 		return nil, nil, fmt.Errorf("%w: --ranks and --world-size: expected a number of ranks", cli.ErrUsage)
 	}
 	if o.WorldSize > 0 {
 		o.WhatIfs = append(o.WhatIfs, fmt.Sprintf("world-size=%d", o.WorldSize))
 	}
-	if o.MaxMemory < 0 {
-		return nil, nil, fmt.Errorf("%w: --max-memory %v: expected a multiple of the traced memory, such as 1.5", cli.ErrUsage, o.MaxMemory)
-	}
-	for flag, list := range map[string][]int{"--loops": o.Loops, "--microbatches": o.Microbatches} {
-		for _, n := range list {
-			if n < 1 {
-				return nil, nil, fmt.Errorf("%w: %s %d: expected at least 1", cli.ErrUsage, flag, n)
-			}
-		}
-	}
-	if o.MemoryLimit != "" && !o.Search {
+	if o.Orders.MemoryLimit != "" && !o.Search {
 		return nil, nil, fmt.Errorf("%w: --memory-limit needs --search", cli.ErrUsage)
 	}
 	shards, err := o.shards()
@@ -284,12 +257,9 @@ func (o *Options) orders(r *Result, job *input.Job, mixed *planning.Plans, specs
 	if len(shards) == 1 {
 		shard = &shards[0]
 	}
-	p, m, err := input.Model(job.Found, o.Pipeline, o.Plans.Step)
+	p, m, err := o.Orders.Model(job.Found, o.Plans.Step)
 	if err != nil {
 		return err
-	}
-	if mode, ok := sim.ParseSends(o.Sends); ok {
-		m.Sends = mode
 	}
 	base, fidelity, err := m.Baseline()
 	if err != nil {
@@ -302,11 +272,15 @@ func (o *Options) orders(r *Result, job *input.Job, mixed *planning.Plans, specs
 		}
 	}
 	r.begin(p, m, base, fidelity)
-	shape := sim.Shape{WeightShare: o.WeightShare, Buffers: o.Buffers}
-	if r.size, err = o.sizes(shard); err != nil {
+	shape := sim.Shape{WeightShare: o.Orders.WeightShare, Buffers: o.Buffers}
+	held := sharding.None
+	if shard != nil {
+		held = *shard
+	}
+	if r.size, err = o.Orders.Holding(m, held, o.Buffers); err != nil {
 		return err
 	}
-	if r.Baseline.Ranks, err = r.hold(m.Recorded(), m.Stages); err != nil {
+	if r.Baseline.Ranks, err = r.size.Of(m.Recorded(), m.Stages); err != nil {
 		return err
 	}
 	for _, spec := range specs {
@@ -332,14 +306,10 @@ func (o *Options) orders(r *Result, job *input.Job, mixed *planning.Plans, specs
 	if !o.Search {
 		return nil
 	}
-	return o.search(r, job, p, m, mixed, shards, shape)
-}
-
-// sizes is what is known of the model, nil if nothing is.
-func (o *Options) sizes(shard *sharding.Variant) (*memory.Model, error) {
-	variant := sharding.None
-	if shard != nil {
-		variant = *shard
+	space := searching.Space{Job: job, Pipeline: p, Model: m, Plans: mixed, Mixes: len(o.Plans.Mixes), Shardings: shards, Shape: shape, Holding: r.size}
+	found, err := o.Orders.Search(space)
+	if err != nil {
+		return err
 	}
-	return o.Sizes.Model(variant, o.Buffers)
+	return r.searched(found, o.Top)
 }

@@ -91,7 +91,7 @@ func times(n *float64) string {
 // writeNotes says what each prediction rests on.
 func (r *Result) writeNotes(p *report.Page) {
 	var said []string
-	if r.size != nil {
+	if r.size.Model != nil {
 		r.writeMemory(p)
 	}
 	for _, v := range r.Variants {

@@ -70,7 +70,7 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 			}
 			of := whatif.Step{
 				Workload: small.Workload, Nodes: p.Nodes, Sizes: small.Size, Late: small.Late,
-				Costs: func(w *planpb.Workload) sim.CommunicationCost { return small.Cost(costsOf(p, w).Cost) },
+				Costs: func(w *planpb.Workload) sim.CommunicationCost { return small.Cost(p.CostsOf(w).Cost) },
 				Fixed: fixedBy(p, v.Workload), Ratio: ratioBy(p, v.Workload),
 			}
 			a, err := q.Step(of)
@@ -87,7 +87,7 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 			if out.Range, err = r.Unchanged.over(p, v, func(w *planpb.Workload) (int64, error) {
 				of := whatif.Step{ // all ranks of another step
 					Workload: w, Nodes: p.Nodes, Fixed: fixedBy(p, w), Ratio: ratioBy(p, w),
-					Costs: func(w *planpb.Workload) sim.CommunicationCost { return costsOf(p, w).Cost },
+					Costs: func(w *planpb.Workload) sim.CommunicationCost { return p.CostsOf(w).Cost },
 				}
 				a, err := q.Step(of)
 				if err != nil {
@@ -117,8 +117,8 @@ func fixedBy(p *planning.Plans, w *planpb.Workload) func(sim.Meeting) (float64, 
 		if !m.Transfer {
 			bytes = sizes(m.Rank, m.Communication)
 		}
-		all, ok := tableCost(p, m, backend, bytes)
-		least, ok2 := tableCost(p, m, backend, 1)
+		all, ok := p.TableCost(m, backend, bytes)
+		least, ok2 := p.TableCost(m, backend, 1)
 		if !ok || !ok2 || all <= 0 {
 			return 0, false
 		}
@@ -136,9 +136,9 @@ func ratioBy(p *planning.Plans, w *planpb.Workload) func(m sim.Meeting, now, the
 		}
 		bytes := sizes(m.Rank, m.Communication)
 		m.Ranks = now
-		before, ok := tableCost(p, m, backend, bytes)
+		before, ok := p.TableCost(m, backend, bytes)
 		m.Ranks = then
-		after, ok2 := tableCost(p, m, backend, bytes)
+		after, ok2 := p.TableCost(m, backend, bytes)
 		if !ok || !ok2 || before <= 0 {
 			return 0, false
 		}
@@ -159,12 +159,12 @@ func (r *Result) supposeOrder(s supposing, name string, order schedule.Order, op
 		of := whatif.Order{
 			Model: s.model, Shape: s.shape, Order: order, Name: name, Options: opts, Ranks: r.Ranks, Replicas: s.replicas,
 		}
-		if r.size != nil {
+		if r.size.Model != nil {
 			if r.size.Activation != nil {
 				of.Activation = *r.size.Activation
 			}
 			of.Total = func(o schedule.Order) ([]*int64, error) {
-				ranks, err := r.hold(o, o.Stages())
+				ranks, err := r.size.Of(o, o.Stages())
 				return totals(ranks), err
 			}
 		}
