@@ -234,7 +234,7 @@ func newChooser(w *planpb.Workload, costs Costs, opts Options) *chooser {
 	}
 	opts.Backends = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(opts.Backends), opts.Traced))))
 	c := &chooser{w: w, costs: costs, opts: opts, classes: map[classKey]*class{}, keys: map[*planpb.Communication]classKey{}, known: map[costKey]cost{}}
-	c.sizeOf, c.nodesOf = mix.SizeOf(w), plan.Machines(w, opts.Nodes)
+	c.sizeOf, c.nodesOf = mix.SizeOf(w), plan.NewMachines(w, opts.Nodes).Of
 	tasks := 0
 	for _, program := range w.Programs {
 		tasks += len(program.Tasks)
@@ -258,8 +258,11 @@ func newChooser(w *planpb.Workload, costs Costs, opts Options) *chooser {
 				c.classes[k] = n
 			}
 			n.count++
-			if ranks := c.ranks(pb); ranks >= n.ranks {
-				n.ranks, n.nodes = ranks, max(n.nodes, c.nodesOf(program.Rank, pb))
+			switch ranks, nodes := c.ranks(pb), c.nodesOf(program.Rank, pb); {
+			case ranks > n.ranks:
+				n.ranks, n.nodes = ranks, nodes
+			case ranks == n.ranks:
+				n.nodes = max(n.nodes, nodes)
 			}
 			n.gaps += math.Log(float64(before[i] + 1))
 		}

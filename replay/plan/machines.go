@@ -2,35 +2,60 @@ package plan
 
 import "mixdown/replay/plan/planpb"
 
-// Machines says of a communication on how many machines those who take part are, in
-// a job of that many whose ranks fill one machine after the other; 0 of a job whose
-// machines are not known. rank is whose communication it is.
-func Machines(w *planpb.Workload, machines int) func(rank int32, c *planpb.Communication) int {
-	if machines < 1 {
-		return func(int32, *planpb.Communication) int { return 0 }
+// Machines are those of a job whose ranks fill one after the other, as many on each.
+// Those of a job of which this is not known are nil.
+type Machines struct {
+	count  int
+	each   int32 // ranks on one
+	groups []int // by group: on how many its ranks are
+}
+
+// NewMachines are so many machines of a job, nil for less than one. w has all ranks of
+// the job's groups, not only some that are played.
+func NewMachines(w *planpb.Workload, count int) *Machines {
+	if count < 1 {
+		return nil
 	}
-	each := max(1, (int(w.WorldSize)+machines-1)/machines) // ranks on one
-	at := func(rank int32) int32 { return rank / int32(each) }
-	groups := make([]int, len(w.Groups))
+	m := &Machines{count: count, each: int32(max(1, (int(w.WorldSize)+count-1)/count)), groups: make([]int, len(w.Groups))}
 	for i, g := range w.Groups {
 		on := map[int32]bool{}
 		for _, r := range g.Ranks {
-			on[at(r)] = true
+			on[m.at(r)] = true
 		}
-		groups[i] = len(on)
+		m.groups[i] = len(on)
 	}
-	return func(rank int32, c *planpb.Communication) int {
-		if len(c.Transfers) == 0 {
-			if g := int(c.Group); g >= 0 && g < len(groups) {
-				return groups[g]
-			}
-			return 0
-		}
-		for _, t := range c.Transfers {
-			if at(t.Peer) != at(rank) {
-				return 2 // the slowest of a batch is what it takes
-			}
-		}
-		return 1
+	return m
+}
+
+func (m *Machines) at(rank int32) int32 { return rank / m.each }
+
+// Count is how many there are, 0 when not known.
+func (m *Machines) Count() int {
+	if m == nil {
+		return 0
 	}
+	return m.count
+}
+
+// Apart says whether two ranks are on different machines; false when not known.
+func (m *Machines) Apart(a, b int32) bool { return m != nil && m.at(a) != m.at(b) }
+
+// Of is on how many machines those who take part in a communication are, 0 when not
+// known. rank is whose communication it is.
+func (m *Machines) Of(rank int32, c *planpb.Communication) int {
+	if m == nil {
+		return 0
+	}
+	if len(c.Transfers) == 0 {
+		if g := int(c.Group); g >= 0 && g < len(m.groups) {
+			return m.groups[g]
+		}
+		return 0
+	}
+	for _, t := range c.Transfers {
+		if m.Apart(rank, t.Peer) {
+			return 2 // the slowest of a batch is what it takes
+		}
+	}
+	return 1
 }

@@ -10,7 +10,7 @@ func TestMachines(t *testing.T) {
 	w := &planpb.Workload{WorldSize: 16, Groups: []*planpb.Group{
 		{Ranks: []int32{0, 1, 2, 3}}, {Ranks: []int32{3, 4}}, {Ranks: []int32{0, 4, 8, 12}}, {Ranks: []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
 	}}
-	on := Machines(w, 4)
+	on := NewMachines(w, 4).Of
 	for g, want := range []int{1, 2, 4, 4} {
 		if got := on(0, &planpb.Communication{Group: int32(g)}); got != want {
 			t.Errorf("group %v is on %d machines, want %d", w.Groups[g].Ranks, got, want)
@@ -27,10 +27,10 @@ func TestMachines(t *testing.T) {
 		t.Errorf("messages are on %d, %d and %d machines, want 1, 2 and 2", a, b, c)
 	}
 	// 16 ranks on 3 machines: 6, 6 and 4.
-	if got := Machines(w, 3)(0, &planpb.Communication{Group: 2}); got != 3 {
+	if got := NewMachines(w, 3).Of(0, &planpb.Communication{Group: 2}); got != 3 {
 		t.Errorf("on three machines: %d", got)
 	}
-	if Machines(w, 0)(0, to(9)) != 0 || Machines(w, 0)(0, &planpb.Communication{}) != 0 {
+	if unknown := NewMachines(w, 0); unknown.Of(0, to(9)) != 0 || unknown.Of(0, &planpb.Communication{}) != 0 || unknown.Count() != 0 || unknown.Apart(0, 15) {
 		t.Error("what is not known is 0")
 	}
 }

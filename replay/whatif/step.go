@@ -21,18 +21,17 @@ type Step struct {
 	// Fixed is the part of an operation's time, from 0 to 1, that does not depend on its
 	// size, false where that is not known; nil: it never is.
 	Fixed func(sim.Meeting) (float64, bool)
-	// Ratio is what an operation takes in a group of so many ranks, over what it takes in
-	// one of so many now; false where that is not known; nil: it never is.
-	Ratio func(m sim.Meeting, now, then int) (float64, bool)
+	// Ratio is what an operation takes in a group of so many times the ranks, on so many
+	// times the machines, over what it takes now; false where that is not known; nil: it never is.
+	Ratio func(m sim.Meeting, ranks, times int) (float64, bool)
 	// Sizes is how many ranks a group has in the job, where the workload has only some of
 	// them; nil: those it lists.
 	Sizes func(group int32) int
 	// Late is waiting for ranks that the workload leaves out, ns, added to what an
 	// operation takes after all changes; nil: none.
 	Late func(sim.Meeting) int64
-	// Nodes is how many machines the job runs on, with as many ranks each, in order; 0
-	// is not known.
-	Nodes int
+	// Machines are those of the job, all of whose ranks they know; nil: not known.
+	Machines *plan.Machines
 
 	sizes   func(int32, *planpb.Communication) int64
 	changed []func(sim.Meeting, int64) int64

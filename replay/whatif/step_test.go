@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"mixdown/replay/fold"
+	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 	"mixdown/replay/sim"
 )
@@ -62,9 +64,9 @@ func TestStep(t *testing.T) {
 	half := twoRanks()
 	half.Fixed = func(sim.Meeting) (float64, bool) { return 0.5, true }
 	machines := twoRanks()
-	machines.Nodes = 2
+	machines.Machines = plan.NewMachines(machines.Workload, 2)
 	together := twoRanks()
-	together.Nodes = 1
+	together.Machines = plan.NewMachines(together.Workload, 1)
 	for _, c := range []struct {
 		name string
 		step Step
@@ -111,6 +113,59 @@ func TestStep(t *testing.T) {
 		if got, err := ask(t, c.step, c.text); !errors.Is(err, ErrNotApplicable) {
 			t.Errorf("%s: %d, %v, want a refusal", c.text, got, err)
 		}
+	}
+}
+
+// fourRanks on two machines: each works 100, then reduces over the tensor-parallel group
+// within its machine, 40, and over replicas across machines, 60. The step takes 200.
+func fourRanks() Step {
+	w := &planpb.Workload{WorldSize: 4, Groups: []*planpb.Group{
+		{Name: "tp0", Ranks: []int32{0, 1}}, {Name: "dp0", Ranks: []int32{0, 2}}, {Name: "tp1", Ranks: []int32{2, 3}}, {Name: "dp1", Ranks: []int32{1, 3}},
+	}}
+	for r := range int32(4) {
+		within, across := reduction(0, 1000, 0), reduction(0, 2000, 1)
+		within.GetCommunication().Group = 2 * (r / 2)
+		across.GetCommunication().Group = 1 + 2*(r%2)
+		w.Programs = append(w.Programs, programOf(r, work(0, 100), within, across))
+	}
+	return Step{Workload: w, Machines: plan.NewMachines(w, 2), Costs: costing(map[int64]int64{1000: 40, 2000: 60})}
+}
+
+// TestLinks: links between machines concern the groups whose own members are on several,
+// and no others, also where those who are on other machines are not played.
+func TestLinks(t *testing.T) {
+	folded := fourRanks()
+	small, err := fold.Keep(folded.Workload, []int32{0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folded.Workload = small.Workload
+	each := fourRanks()
+	each.Machines = plan.NewMachines(each.Workload, 4)
+	for _, c := range []struct {
+		name string
+		step Step
+		text string
+		want int64
+	}{
+		{"as it ran", fourRanks(), "latency=+0s", 200},
+		{"links between machines", fourRanks(), "bandwidth=inter:0.5x", 100 + 40 + 120},
+		{"links within", fourRanks(), "bandwidth=intra:0.5x", 100 + 80 + 60},
+		{"all links", fourRanks(), "bandwidth=0.5x", 100 + 80 + 120},
+		{"longer between", fourRanks(), "latency=inter:+10ns", 210},
+		{"free between", fourRanks(), "free=inter", 140},
+		{"free within", fourRanks(), "free=intra", 160},
+		{"a machine for each rank", each, "bandwidth=inter:0.5x", 300},
+		{"one machine's ranks stand for all, between", folded, "bandwidth=inter:0.5x", 100 + 40 + 120},
+		{"one machine's ranks stand for all, within", folded, "free=intra", 160},
+	} {
+		got, err := ask(t, c.step, c.text)
+		if err != nil || got != c.want {
+			t.Errorf("%s: %s takes %d (%v), want %d", c.name, c.text, got, err, c.want)
+		}
+	}
+	if got, err := ask(t, each, "bandwidth=intra:0.5x"); !errors.Is(err, ErrNotApplicable) {
+		t.Errorf("links within machines of one rank: %d, %v", got, err)
 	}
 }
 
@@ -172,7 +227,7 @@ func TestWorldSize(t *testing.T) {
 		t.Errorf("%d (%v)", got, err)
 	}
 	table := twoRanks()
-	table.Ratio = func(_ sim.Meeting, now, then int) (float64, bool) { return float64(then) / float64(now), true }
+	table.Ratio = func(_ sim.Meeting, _, times int) (float64, bool) { return float64(times), true }
 	if got, err := ask(t, table, "world-size=8"); err != nil || got != 200+160+50 {
 		t.Errorf("by a table: %d (%v)", got, err)
 	}

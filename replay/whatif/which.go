@@ -58,29 +58,22 @@ func (w which) matches(s *Step, m sim.Meeting) bool {
 	return ok
 }
 
-// crosses says whether an operation goes from one machine to another.
+// crosses says whether an operation goes from one machine to another: one of a group
+// does where its own members are on several.
 func (s *Step) crosses(m sim.Meeting) bool {
-	each := (int(s.Workload.WorldSize) + s.Nodes - 1) / s.Nodes
-	node := func(rank int32) int { return int(rank) / each }
 	if m.Transfer {
-		return node(m.From) != node(m.To)
+		return s.Machines.Apart(m.From, m.To)
 	}
-	ranks := s.Workload.Groups[m.Communication.Group].Ranks
-	for _, r := range ranks {
-		if node(r) != node(ranks[0]) {
-			return true
-		}
-	}
-	return false
+	return s.Machines.Of(m.Rank, m.Communication) > 1
 }
 
 // knowNodes refuses links between machines where nobody said how many there are.
 func (s *Step) knowNodes(w which) error {
-	if w.links != "" && s.Nodes < 1 {
+	if w.links != "" && s.Machines == nil {
 		return fmt.Errorf("%w: which links lie between machines follows from their number: give --nodes", ErrNotApplicable)
 	}
 	if w.links != "" {
-		s.note("ranks lie on the %d machines in order, as many on each", s.Nodes)
+		s.note("ranks lie on the %d machines in order, as many on each", s.Machines.Count())
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (c scaled) step(s *Step) error {
 		}
 		before := s.groupSize(m)
 		if s.Ratio != nil {
-			if ratio, ok := s.Ratio(m, before, before*k); ok {
+			if ratio, ok := s.Ratio(m, before, k); ok {
 				byTable[m.Communication] = true
 				return nanoseconds(float64(ns) * ratio)
 			}
@@ -72,6 +72,9 @@ func (c scaled) step(s *Step) error {
 	}
 	slices.Sort(named)
 	s.note("%d ranks become %d: %d times as many replicas; groups that grow: %s", now, c.ranks, k, strings.Join(slices.Compact(named), ", "))
+	if s.Machines != nil {
+		s.note("the job has %d times as many machines too, and so have the groups that grow", k)
+	}
 	s.after = append(s.after, func() {
 		s.note("%d operations by the table, %d by their bytes on the busiest wire alone", len(byTable), len(byWire))
 	})

@@ -88,9 +88,6 @@ type Plans struct {
 	Table  *tune.Table
 	SizeOf func(rank int32, c *planpb.Communication) int64
 	Nodes  int
-	// NodesOf is on how many of them those who take part in an operation are, 0 when not
-	// known.
-	NodesOf func(rank int32, c *planpb.Communication) int
 }
 
 // Make reads the traces and makes all plans. canRun says whether a backend can
@@ -161,7 +158,6 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 		return nil, err
 	}
 	p.Workload, p.SizeOf, p.Nodes = workload, mix.SizeOf(workload), o.Nodes
-	p.NodesOf = plan.Machines(workload, o.Nodes)
 	if table != nil {
 		p.Costs, p.Table = table.Costs(), table
 	}

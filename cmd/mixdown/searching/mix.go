@@ -27,7 +27,7 @@ func withMix(m *sim.Model, p *pipeline.Pipeline, job *input.Job, plans *planning
 			}
 		}
 	}
-	costs := plans.CostsOf(v.Workload)
+	costs := plans.CostsOf(v.Workload, v.Workload)
 	var was, is [2]float64 // messages, reductions
 	for _, program := range v.Workload.Programs {
 		for _, t := range program.Tasks {

@@ -133,7 +133,7 @@ func (u *Unchanged) over(p *planning.Plans, v *planpb.Plan, ask func(w *planpb.W
 		if err != nil {
 			return nil, err
 		}
-		before, err := sim.PlayWorkload(base.Workload, p.CostsOf(w).Cost)
+		before, err := sim.PlayWorkload(base.Workload, p.CostsOf(w, w).Cost)
 		if err != nil {
 			return nil, err
 		}

@@ -95,7 +95,7 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 			return fmt.Errorf("%w: --fuse needs all ranks: leave out --ranks", cli.ErrUsage)
 		}
 	}
-	costs := p.CostsOf(p.Workload)
+	costs := p.CostsOf(p.Workload, p.Workload)
 	small, err := folded(p.Baseline.Workload, ranks)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 		}
 		out := Variant{Name: v.Name, Schedule: "traced", Mix: v.Mix, MixStep: &run.Step, Predicted: float64(base.Step) / float64(run.Step), Assumptions: append([]string{}, notes...)}
 		if out.Range, err = r.Unchanged.over(p, v, func(w *planpb.Workload) (int64, error) {
-			run, err := sim.PlayWorkload(w, p.CostsOf(w).Cost)
+			run, err := sim.PlayWorkload(w, p.CostsOf(w, w).Cost)
 			if err != nil {
 				return 0, err
 			}

@@ -69,8 +69,8 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 				return fmt.Errorf("%w: --what-if %s needs all ranks: leave out --ranks", cli.ErrUsage, q.Text)
 			}
 			of := whatif.Step{
-				Workload: small.Workload, Nodes: p.Nodes, Sizes: small.Size, Late: small.Late,
-				Costs: func(w *planpb.Workload) sim.CommunicationCost { return small.Cost(p.CostsOf(w).Cost) },
+				Workload: small.Workload, Machines: plan.NewMachines(v.Workload, p.Nodes), Sizes: small.Size, Late: small.Late,
+				Costs: func(w *planpb.Workload) sim.CommunicationCost { return small.Cost(p.CostsOf(w, v.Workload).Cost) },
 				Fixed: fixedBy(p, v.Workload), Ratio: ratioBy(p, v.Workload),
 			}
 			a, err := q.Step(of)
@@ -84,10 +84,10 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 			if v != p.Baseline {
 				out.Name = v.Name + ", " + q.Text
 			}
-			if out.Range, err = r.Unchanged.over(p, v, func(w *planpb.Workload) (int64, error) {
+			if out.Range, err = r.Unchanged.over(p, v, func(whole *planpb.Workload) (int64, error) {
 				of := whatif.Step{ // all ranks of another step
-					Workload: w, Nodes: p.Nodes, Fixed: fixedBy(p, w), Ratio: ratioBy(p, w),
-					Costs: func(w *planpb.Workload) sim.CommunicationCost { return p.CostsOf(w).Cost },
+					Workload: whole, Machines: plan.NewMachines(whole, p.Nodes), Fixed: fixedBy(p, whole), Ratio: ratioBy(p, whole),
+					Costs: func(w *planpb.Workload) sim.CommunicationCost { return p.CostsOf(w, whole).Cost },
 				}
 				a, err := q.Step(of)
 				if err != nil {
@@ -107,7 +107,7 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 // fixedBy is the part of an operation's time that the table says does not depend on
 // its size: the time of one byte.
 func fixedBy(p *planning.Plans, w *planpb.Workload) func(sim.Meeting) (float64, bool) {
-	sizes := mix.SizeOf(w)
+	sizes, on := mix.SizeOf(w), plan.NewMachines(w, p.Nodes)
 	return func(m sim.Meeting) (float64, bool) {
 		backend := m.Communication.Backend
 		if backend == "" {
@@ -117,8 +117,9 @@ func fixedBy(p *planning.Plans, w *planpb.Workload) func(sim.Meeting) (float64, 
 		if !m.Transfer {
 			bytes = sizes(m.Rank, m.Communication)
 		}
-		all, ok := p.TableCost(m, backend, bytes)
-		least, ok2 := p.TableCost(m, backend, 1)
+		machines := on.Of(m.Rank, m.Communication)
+		all, ok := p.TableCost(m, backend, bytes, machines)
+		least, ok2 := p.TableCost(m, backend, 1, machines)
 		if !ok || !ok2 || all <= 0 {
 			return 0, false
 		}
@@ -126,19 +127,21 @@ func fixedBy(p *planning.Plans, w *planpb.Workload) func(sim.Meeting) (float64, 
 	}
 }
 
-// ratioBy is what the table says of an operation in a group of another size.
-func ratioBy(p *planning.Plans, w *planpb.Workload) func(m sim.Meeting, now, then int) (float64, bool) {
-	sizes := mix.SizeOf(w)
-	return func(m sim.Meeting, now, then int) (float64, bool) {
+// ratioBy is what the table says of an operation in a group of so many times the ranks,
+// on as many times the machines.
+func ratioBy(p *planning.Plans, w *planpb.Workload) func(m sim.Meeting, ranks, times int) (float64, bool) {
+	sizes, on := mix.SizeOf(w), plan.NewMachines(w, p.Nodes)
+	return func(m sim.Meeting, ranks, times int) (float64, bool) {
 		backend := m.Communication.Backend
 		if backend == "" {
 			backend = p.Stand
 		}
 		bytes := sizes(m.Rank, m.Communication)
-		m.Ranks = now
-		before, ok := p.TableCost(m, backend, bytes)
-		m.Ranks = then
-		after, ok2 := p.TableCost(m, backend, bytes)
+		machines := on.Of(m.Rank, m.Communication)
+		m.Ranks = ranks
+		before, ok := p.TableCost(m, backend, bytes, machines)
+		m.Ranks = ranks * times
+		after, ok2 := p.TableCost(m, backend, bytes, machines*times)
 		if !ok || !ok2 || before <= 0 {
 			return 0, false
 		}
