@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -31,21 +32,22 @@ type workload struct {
 	flags     []string
 	mixes     []string
 	schedules []string
+	both      []string // of the mixes, those that are tried with each of the schedules
 }
 
 var mixes = []string{"*=openmpi", "*=mpich", "*=ucx"}
 
 var workloads = []workload{
-	{"dp_moe_4rank", nil, append([]string{"all_reduce=openmpi,*=gloo", "all_to_allv=ucx,*=gloo", "all_reduce=gloo,*=mpich"}, mixes...), nil},
-	{"fsdp1_4rank", nil, append([]string{"all_gather=openmpi,*=gloo"}, mixes...), nil},
-	{"fsdp2_4rank", nil, append([]string{"all_gather=openmpi,*=gloo"}, mixes...), nil},
-	{"deepspeed_zero2_2rank", nil, mixes, nil},
-	{"deepspeed_zero3_2rank", nil, mixes, nil},
-	{"coalesced_4rank", nil, mixes, nil},
-	{"pipeline_1f1b_4rank", nil, mixes, []string{"gpipe", "breadth-first:loops=2", "zb-h1"}},
-	{"pipeline_sched_p4_1f1b", nil, mixes[:1], []string{"gpipe", "breadth-first:loops=2", "interleaved:loops=2", "zb-h1", "zbv"}},
-	{"pipeline_sched_p2_1f1b", nil, mixes[:1], []string{"gpipe", "breadth-first:loops=2"}},
-	{"corpus/param/dlrm_8rank", []string{"--map", "nccl=gloo"}, append([]string{"all_to_allv=openmpi,*=gloo"}, mixes...), nil},
+	{name: "dp_moe_4rank", mixes: append([]string{"all_reduce=openmpi,*=gloo", "all_to_allv=ucx,*=gloo", "all_reduce=gloo,*=mpich"}, mixes...)},
+	{name: "fsdp1_4rank", mixes: append([]string{"all_gather=openmpi,*=gloo"}, mixes...)},
+	{name: "fsdp2_4rank", mixes: append([]string{"all_gather=openmpi,*=gloo"}, mixes...)},
+	{name: "deepspeed_zero2_2rank", mixes: mixes},
+	{name: "deepspeed_zero3_2rank", mixes: mixes},
+	{name: "coalesced_4rank", mixes: mixes},
+	{name: "pipeline_1f1b_4rank", mixes: mixes, schedules: []string{"gpipe", "breadth-first:loops=2", "zb-h1"}, both: []string{"*=ucx"}},
+	{name: "pipeline_sched_p4_1f1b", mixes: mixes[:1], schedules: []string{"gpipe", "breadth-first:loops=2", "interleaved:loops=2", "zb-h1", "zbv"}, both: []string{"*=openmpi"}},
+	{name: "pipeline_sched_p2_1f1b", mixes: mixes[:1], schedules: []string{"gpipe", "breadth-first:loops=2"}},
+	{name: "corpus/param/dlrm_8rank", flags: []string{"--map", "nccl=gloo"}, mixes: append([]string{"all_to_allv=openmpi,*=gloo"}, mixes...)},
 }
 
 // row is one variant of one workload.
@@ -118,25 +120,29 @@ func run(w workload, o options) ([]row, error) {
 	if err := call(o.mixdown, nil, "tune", "-o", table, traces, "--backends", "gloo,openmpi,mpich,ucx", "--budget", o.budget.String(), "--quiet"); err != nil {
 		return nil, err
 	}
-	// Mixes and orders are variants of their own: of all their pairs, each alone.
+	// Mixes and orders are variants of their own, and so are some of their pairs.
 	var rows []row
-	for _, kind := range []struct {
-		flag   string
-		values []string
-	}{{"--mix", w.mixes}, {"--schedule", w.schedules}} {
-		if len(kind.values) == 0 {
+	for _, of := range []struct{ mixes, schedules []string }{{w.mixes, nil}, {w.both, w.schedules}} {
+		if len(of.mixes)+len(of.schedules) == 0 {
 			continue
 		}
-		args := []string{traces, "--table", table, "--format", "json", "--quiet"}
-		for _, v := range kind.values {
-			args = append(args, kind.flag, v)
+		args := append([]string{"replay", "--iters", fmt.Sprint(o.iterations)}, w.flags...)
+		args = append(args, traces, "--table", table, "--format", "json", "--quiet")
+		for _, m := range of.mixes {
+			args = append(args, "--mix", m)
 		}
-		args = append([]string{"replay", "--iters", fmt.Sprint(o.iterations)}, append(w.flags, args...)...)
+		for _, s := range of.schedules {
+			args = append(args, "--schedule", s)
+		}
 		list, err := measure(w.name, args, o)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, list...)
+		for _, r := range list {
+			if len(of.schedules) == 0 || !slices.Contains(of.mixes, r.variant) { // else it has a row already
+				rows = append(rows, r)
+			}
+		}
 	}
 	return rows, nil
 }

@@ -9,6 +9,7 @@ import (
 	"mixdown/replay/auto"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
+	"mixdown/replay/plan/planpb"
 	"mixdown/replay/tune"
 )
 
@@ -65,30 +66,36 @@ func (o *Options) choose(p *Plans, table *tune.Table, canRun func(string) error)
 // predict says what a replay of the mixes so far should measure, where a table has what
 // all their operations take.
 func (o *Options) predict(p *Plans) error {
-	if p.Costs == nil || o.Simulate { // simulate has predictions of its own, of the job
-		return nil
+	base, known, err := o.step(p, p.Baseline)
+	if err != nil || !known {
+		return err
 	}
-	opts := auto.Options{Traced: p.Stand, Nodes: o.Nodes}
-	base, err := auto.Predict(p.Baseline, p.Costs, opts)
 	for _, v := range p.Variants {
-		if err != nil {
-			break
-		}
 		if _, has := p.Predicted[v.Name]; has {
 			continue
 		}
-		var step int64
-		if step, err = auto.Predict(v, p.Costs, opts); err == nil && step > 0 {
+		step, known, err := o.step(p, v)
+		if err != nil {
+			return err
+		}
+		if known {
 			p.Predicted[v.Name] = float64(base) / float64(step)
 		}
-		if errors.Is(err, auto.ErrNoCosts) {
-			err = nil // of this variant; others may be known
-		}
 	}
+	return nil
+}
+
+// step is how long a step of a plan should take when it is replayed, in ns; false where
+// no table has what all its operations take.
+func (o *Options) step(p *Plans, v *planpb.Plan) (ns int64, known bool, err error) {
+	if p.Costs == nil || o.Simulate { // simulate has predictions of its own, of the job
+		return 0, false, nil
+	}
+	ns, err = auto.Predict(v, p.Costs, auto.Options{Traced: p.Stand, Nodes: o.Nodes})
 	if errors.Is(err, auto.ErrNoCosts) {
-		return nil
+		return 0, false, nil
 	}
-	return err
+	return ns, err == nil && ns > 0, err
 }
 
 // minNoise is the least that a mix must gain to be chosen, as a share of the step.

@@ -50,6 +50,7 @@ func (o *Options) addOrders(ctx context.Context, p *Plans, specs []schedule.Spec
 			return fmt.Errorf("--schedule %s: %w", name, err)
 		}
 		all := append([]mix.Mix{{Text: mix.Traced}}, mixes...)
+		var alone int64 // ns, the order without another mix, by the table
 		for _, m := range all {
 			title := name
 			if !m.IsTraced() {
@@ -61,9 +62,15 @@ func (o *Options) addOrders(ctx context.Context, p *Plans, specs []schedule.Spec
 			}
 			v.Schedule = name
 			p.Memory[title] = held
-			if m.IsTraced() {
+			step, known, err := o.step(p, v)
+			switch {
+			case err != nil:
+				return err
+			case m.IsTraced():
 				v.Mix = "*=" + p.Stand
-				p.Predicted[title] = predicted
+				p.Predicted[title], alone = predicted, step
+			case known && alone > 0: // the order's gain is the model's, the mix's the table's
+				p.Predicted[title] = predicted * float64(alone) / float64(step)
 			}
 			p.Variants = append(p.Variants, v)
 		}
