@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,6 +81,8 @@ type launch struct {
 
 	deadline time.Duration // 0 for the usual
 	env      []string      // of the workers, beside this process's
+	args     []string      // of the workers, besides
+	unset    []string      // variables of the launcher's that workers are not to see
 }
 
 // start writes the files and starts the workers.
@@ -121,21 +124,26 @@ func start(t *testing.T, e *planpb.Experiment, l launch) *job {
 	if l.modules != "" {
 		args = append(args, "--modules", l.modules)
 	}
+	args = append(args, l.args...)
+	worker := []string{path}
+	for _, name := range l.unset {
+		worker = append([]string{"env", "-u", name}, worker...)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(l.deadline, deadline))
 	t.Cleanup(cancel)
 	var cmds []*exec.Cmd
 	switch l.backend {
 	case "openmpi":
 		mpirun := []string{"--oversubscribe", "--bind-to", "none", "--allow-run-as-root",
-			"--mca", "mpi_yield_when_idle", "1", "-np", strconv.Itoa(j.size), path}
-		cmds = append(cmds, exec.CommandContext(ctx, "mpirun.openmpi", append(mpirun, args...)...))
+			"--mca", "mpi_yield_when_idle", "1", "-np", strconv.Itoa(j.size)}
+		cmds = append(cmds, exec.CommandContext(ctx, "mpirun.openmpi", slices.Concat(mpirun, worker, args)...))
 	case "mpich":
-		cmd := exec.CommandContext(ctx, "mpirun.mpich", append([]string{"-np", strconv.Itoa(j.size), path}, args...)...)
+		cmd := exec.CommandContext(ctx, "mpirun.mpich", slices.Concat([]string{"-np", strconv.Itoa(j.size)}, worker, args)...)
 		cmd.Env = append(os.Environ(), "UCX_TLS=self,sm")
 		cmds = append(cmds, cmd)
 	default:
 		for i := range j.size {
-			cmds = append(cmds, exec.CommandContext(ctx, path, append(args, "--index", strconv.Itoa(i))...))
+			cmds = append(cmds, exec.CommandContext(ctx, path, append(slices.Clone(args), "--index", strconv.Itoa(i))...))
 		}
 	}
 	if l.backend == "openmpi" || l.backend == "mpich" {

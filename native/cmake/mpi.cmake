@@ -39,6 +39,7 @@ if(TARGET mixdown_mpich)
   target_sources(mixdown_mpich PRIVATE modules/mpich_wait.cpp modules/rebind.cpp)
   target_compile_definitions(mixdown_mpich PRIVATE MIXDOWN_MPI_YIELDS)
   target_link_libraries(mixdown_mpich PRIVATE ${CMAKE_DL_LIBS})
+  mixdown_watch_yields(mpich)
   # Not a backend, so not named as one.
   add_library(mixdown_one_session MODULE session/one_session.cpp)
   set_target_properties(mixdown_one_session PROPERTIES PREFIX "" OUTPUT_NAME mixdown-one-session)

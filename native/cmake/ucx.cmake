@@ -15,6 +15,7 @@ elseif(UCX_INCLUDE_DIR AND UCX_UCP_LIBRARY AND UCX_UCS_LIBRARY)
     modules/ucx_settings.cpp
     modules/ucx_worker.cpp)
   target_link_libraries(mixdown_ucx PRIVATE ucx_headers)
+  mixdown_watch_yields(ucx MIXDOWN_WATCH_POLLS)
 else()
   message(STATUS "mixdown: backend ucx is skipped: install libucx-dev to have it")
 endif()

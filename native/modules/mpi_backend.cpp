@@ -65,7 +65,7 @@ class MpiBackend final : public Backend {
 #endif
 #ifdef MIXDOWN_MPI_YIELDS
     notes.push_back(
-        "gives up the processor while it polls when there are more ranks than cores, and sleeps 50 us where that helps "
+        "gives up the processor while it polls when the host has more ranks than cores, and sleeps 50 us where that helps "
         "nobody; MIXDOWN_YIELD=0 or 1 overrides");
 #endif
     return notes;
@@ -104,6 +104,9 @@ class MpiBackend final : public Backend {
       throw std::runtime_error(name() + ": this library has no persistent collectives; unset " +
                                PersistentCollectives::kSwitch);
     }
+#ifdef MIXDOWN_MPI_YIELDS
+    mpich_ranks(world.local_size);
+#endif
     int granted = MPI_THREAD_SINGLE;
     const int needed = world.threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
     mpi_check(MPI_Init_thread(nullptr, nullptr, needed, &granted), "MPI_Init_thread");

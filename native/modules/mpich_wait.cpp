@@ -32,17 +32,24 @@ std::atomic<bool> locks{false};  // MPICH does, and tells when it has freed one
 thread_local mixdown::Patience patience;
 thread_local bool waits = false;  // for when the lock is free
 
-// On this host, as the launcher says, else more than there are cores.
-long ranks() {
-  const char* text = std::getenv("MPI_LOCALNRANKS");
-  return text == nullptr ? 1L << 20 : std::atol(text);
-}
+// Whether ranks that poll should let others run: with one thread each, and with two,
+// where several threads call: more seldom do at once.
+struct Wanted {
+  std::atomic<bool> alone, together;
 
-// Two for each rank where several threads call: more seldom do at once.
+  // Ranks on this host: as the launcher says, else as is known here.
+  void find(long here) {
+    const char* text = std::getenv("MPI_LOCALNRANKS");
+    const long ranks = text == nullptr ? here : std::atol(text);
+    alone = mixdown::shares_cores(ranks);
+    together = mixdown::shares_cores(2 * ranks);
+  }
+  Wanted() { find(1L << 20); }  // more than there are cores, until somebody knows
+};
+Wanted wants;
+
 bool wanted() {
-  static const bool alone = mixdown::shares_cores(ranks());
-  static const bool together = mixdown::shares_cores(2 * ranks());
-  return locks.load(std::memory_order_relaxed) ? together : alone;
+  return (locks.load(std::memory_order_relaxed) ? wants.together : wants.alone).load(std::memory_order_relaxed);
 }
 
 int unlock(pthread_mutex_t* mutex) {
@@ -59,6 +66,8 @@ using Progress = unsigned (*)(void*);
 }  // namespace
 
 namespace mixdown {
+
+void mpich_ranks(int here) { wants.find(here); }
 
 void mpich_locks() { locks = rebind("libmpich.so", "pthread_mutex_unlock", reinterpret_cast<void*>(unlock)) > 0; }
 

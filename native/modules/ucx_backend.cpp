@@ -34,7 +34,7 @@ class UcxBackend final : public Backend {
             (chosen ? "" : ", or UCX's choice on several hosts") + "; UCX_TLS or settings as ucx:tcp choose others",
         "messages are UCP's (ucp_tag_send_nbx, ucp_tag_recv_nbx); collectives are composed of them: every member "
         "exchanges with every other, reductions are computed by mixdown's own functions",
-        "gives up the processor while it polls when there are more ranks than cores; MIXDOWN_YIELD=0 or 1 overrides",
+        "gives up the processor while it polls when the host has more ranks than cores; MIXDOWN_YIELD=0 or 1 overrides",
     };
     if (!settings_.rendezvous.empty()) notes.push_back("rendezvous from " + settings_.rendezvous + " bytes on");
     return notes;

@@ -65,7 +65,7 @@ std::string UcxWorker::transports(const UcxSettings& settings, const std::string
   return interface.empty() ? "self,sm" : "";
 }
 
-UcxWorker::UcxWorker(const UcxSettings& settings, const World& world) : crowded_(shares_cores(world.size)) {
+UcxWorker::UcxWorker(const UcxSettings& settings, const World& world) : crowded_(shares_cores(world.local_size)) {
   Config config;
   config.set("TLS", transports(settings, world.interface));
   config.set("RNDV_THRESH", settings.rendezvous);

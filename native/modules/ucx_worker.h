@@ -20,8 +20,8 @@ namespace mixdown {
 /// backend share.
 ///
 /// Who waits for a message drives the library, by polling; one thread at a time.
-/// Polling gives up the processor when there was nothing to do and there are more ranks
-/// than cores, or when there has been nothing to do for long.
+/// Polling gives up the processor when there was nothing to do and this host has more
+/// ranks than cores, or when there has been nothing to do for long.
 ///
 /// UCX ends a send when the buffer is free again, and a receive when the data is there.
 /// What it still has to tell the other side then (a full queue, a socket that takes no

@@ -54,6 +54,7 @@ class Worker {
   void step(WorkerState state, int plan, int iteration, Check* check);
   void record(int plan, int iteration);
   void report_codecs(int plan, const Check* check);
+  int here() const;
   std::vector<pb::BackendInfo> load_backends();
   void bind_all();
   bool several_streams_communicate() const;
@@ -148,6 +149,9 @@ void Worker::bind_all() {
   }
 }
 
+// Workers on this host.
+int Worker::here() const { return arguments_.local_size > 0 ? arguments_.local_size : control_.workers(); }
+
 std::vector<pb::BackendInfo> Worker::load_backends() {
   std::set<std::string> names;
   for (const auto& key : keys_) names.insert(key.backend);
@@ -174,7 +178,7 @@ void Worker::make_executor() {
   DeviceExecutor::Options options;
   if (settings().sm_share() > 0) options.sm_share = settings().sm_share();
   options.samples = settings().samples();
-  options.spin = sysconf(_SC_NPROCESSORS_ONLN) > control_.workers();
+  options.spin = sysconf(_SC_NPROCESSORS_ONLN) > here();
   executor_ = std::make_unique<DeviceExecutor>(*gpu_, control_, communicators_, keys_, ordered_, buffers_,
                                                device_buffers_, programs_, options);
 }
@@ -205,6 +209,7 @@ void Worker::connect_all() {
   World world;
   world.rank = arguments_.index;
   world.size = control_.workers();
+  world.local_size = here();
   world.interface = arguments_.interface;
   world.arithmetic = &host_arithmetic();
   world.rendezvous = arguments_.out + "/rendezvous";

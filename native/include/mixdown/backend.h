@@ -40,8 +40,9 @@
 
 namespace mixdown {
 
-/// Version of this header. A module built against another one is refused.
-inline constexpr uint32_t kBackendAbi = 5;
+/// Version of this header. A module built against another one is refused, so it goes
+/// up with each change of what is laid out here, also of one that sources need not follow.
+inline constexpr uint32_t kBackendAbi = 6;
 
 /// Element type. The numbers are those of the plan's protobuf, which has more:
 /// the worker sends bool and 8-bit floats as kUInt8 and complex numbers as pairs.
@@ -276,6 +277,7 @@ struct World {
   std::string interface;    ///< network interface to use, "" for the backend's choice (loopback where it has none)
   const Arithmetic* arithmetic = nullptr;  ///< lives as long as the process
   bool threads = true;      ///< several threads may call the library at once; else one at a time
+  int local_size = 1;       ///< number of workers on this host, which share its cores
 };
 
 /// How a backend does one operation.
