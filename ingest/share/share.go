@@ -58,59 +58,73 @@ func Parse(text string, lookup func(string) (string, bool)) (Share, error) {
 	return Share{Index: i, Count: n, From: "--share"}, nil
 }
 
-// engine is what starts processes, and how it tells them their share.
-type engine struct {
-	name         string
-	index, count string
-	// present, when set, must be there as well: the others alone say nothing.
-	present string
+// Task is what an engine tells a process about itself.
+type Task struct {
+	Engine       string // Torchrun, OpenMPI, MPICH, Slurm or Kubernetes
+	Index, Count int
+	From         string // the variables that say so
 }
 
-// engines, innermost first.
-var engines = []engine{
+// Engines that start processes.
+const (
+	Torchrun   = "torchrun"
+	OpenMPI    = "openmpi"
+	MPICH      = "mpich"
+	Slurm      = "slurm"
+	Kubernetes = "kubernetes"
+)
+
+// engines, innermost first, and how they tell processes their number.
+var engines = []struct{ name, index, count string }{
 	// https://docs.pytorch.org/docs/stable/elastic/run.html
-	{name: "torchrun", index: "RANK", count: "WORLD_SIZE"},
+	{Torchrun, "RANK", "WORLD_SIZE"},
 	// https://docs.open-mpi.org: environment variables set by mpirun
-	{name: "Open MPI", index: "OMPI_COMM_WORLD_RANK", count: "OMPI_COMM_WORLD_SIZE"},
-	// MPICH's Hydra, Intel MPI, and Slurm's PMI plugins
-	{name: "MPICH", index: "PMI_RANK", count: "PMI_SIZE"},
+	{OpenMPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+	// MPICH's Hydra, Intel MPI, and Slurm's PMI plugins. Within Slurm, Hydra starts one
+	// process on each node with srun, whose variables its ranks then have too.
+	{MPICH, "PMI_RANK", "PMI_SIZE"},
 	// https://slurm.schedmd.com/srun.html. A batch script has SLURM_PROCID=0 and
-	// SLURM_NTASKS too and is not one of the tasks; only steps have SLURM_STEP_ID
-	// and SLURM_STEP_NUM_TASKS.
-	{name: "Slurm", index: "SLURM_PROCID", count: "SLURM_STEP_NUM_TASKS", present: "SLURM_STEP_ID"},
+	// SLURM_NTASKS too and is not one of the tasks; only steps have
+	// SLURM_STEP_NUM_TASKS.
+	{Slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 	// https://kubernetes.io/docs/concepts/workloads/controllers/job/: an indexed
 	// Job says nothing of its completions, so its manifest has to.
-	{name: "Kubernetes", index: "JOB_COMPLETION_INDEX", count: "JOB_COMPLETIONS"},
+	{Kubernetes, "JOB_COMPLETION_INDEX", "JOB_COMPLETIONS"},
+}
+
+// Find reads what the engine that started this process says, false when none did.
+// Where one says half of it and none says all, that is an error.
+func Find(lookup func(string) (string, bool)) (Task, bool, error) {
+	var half error
+	for _, e := range engines {
+		index, _ := lookup(e.index)
+		count, _ := lookup(e.count)
+		switch {
+		case index == "":
+			continue
+		case count == "":
+			// That of Slurm alone is a batch script's, and of others may be anybody's.
+			if e.name != Slurm && half == nil {
+				half = fmt.Errorf("%s sets %s=%s, and %s is not set: set it to the number of tasks", e.name, e.index, index, e.count)
+			}
+			continue
+		}
+		i, err := strconv.Atoi(index)
+		n, countErr := strconv.Atoi(count)
+		if err != nil || countErr != nil || i < 0 || n < 1 || i >= n {
+			return Task{}, false, fmt.Errorf("%s=%s and %s=%s (%s): expected a number from 0, and a larger one", e.index, index, e.count, count, e.name)
+		}
+		return Task{Engine: e.name, Index: i, Count: n, From: e.index + ", " + e.count}, true, nil
+	}
+	return Task{}, false, half
 }
 
 // FromEnvironment reads the share that an engine gave this process; everything
 // when there is none.
 func FromEnvironment(lookup func(string) (string, bool)) (Share, error) {
-	for _, e := range engines {
-		index, ok := lookup(e.index)
-		if !ok || index == "" {
-			continue
-		}
-		if e.present != "" {
-			if v, ok := lookup(e.present); !ok || v == "" {
-				continue
-			}
-		}
-		count, ok := lookup(e.count)
-		if !ok || count == "" {
-			if e.name == "Slurm" {
-				continue // no step of srun
-			}
-			return Share{}, fmt.Errorf("%w: %s sets %s=%s, and %s is not set: set it to the number of tasks, or use --share I/N or --share all",
-				ErrSyntax, e.name, e.index, index, e.count)
-		}
-		i, err := strconv.Atoi(index)
-		n, countErr := strconv.Atoi(count)
-		if err != nil || countErr != nil || i < 0 || n < 1 || i >= n {
-			return Share{}, fmt.Errorf("%w: %s=%s and %s=%s (%s): expected a number from 0, and a larger one: use --share I/N or --share all",
-				ErrSyntax, e.index, index, e.count, count, e.name)
-		}
-		return Share{Index: i, Count: n, From: e.index + ", " + e.count}, nil
+	t, _, err := Find(lookup)
+	if err != nil {
+		return Share{}, fmt.Errorf("%w: %w, or use --share I/N or --share all", ErrSyntax, err)
 	}
-	return Share{}, nil
+	return Share{Index: t.Index, Count: t.Count, From: t.From}, nil
 }

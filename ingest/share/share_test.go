@@ -26,6 +26,7 @@ func TestFromEnvironment(t *testing.T) {
 		"SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_ID=7":                                                        {},
 		"SLURM_PROCID=2 SLURM_NTASKS=4 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4":                                {2, 4, "SLURM_PROCID, SLURM_STEP_NUM_TASKS"},
 		"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_RANK=1":                                           {1, 2, "OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE"},
+		"RANK=3 PMI_RANK=0 PMI_SIZE=2":                                                                        {0, 2, "PMI_RANK, PMI_SIZE"},
 		"JOB_COMPLETION_INDEX=4 JOB_COMPLETIONS=5":                                                            {4, 5, "JOB_COMPLETION_INDEX, JOB_COMPLETIONS"},
 		"RANK=5 WORLD_SIZE=8 SLURM_PROCID=1 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2":                           {5, 8, "RANK, WORLD_SIZE"},
 		"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=8 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_ID=1": {1, 8, "OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE"},

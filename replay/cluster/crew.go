@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"mixdown/ingest/share"
 	"mixdown/replay/cluster/clusterpb"
 	"mixdown/replay/launch"
 	"mixdown/replay/mix"
@@ -103,7 +104,7 @@ func (l *Leader) fitsMPI(launcher, engine string) error {
 	if launcher == "direct" {
 		return nil
 	}
-	if engine != launcher && engine != "slurm" {
+	if engine != launcher && engine != share.Slurm {
 		return fmt.Errorf("%w: %s needs tasks that its own mpirun, or srun, starts; these are of %s: use --launch mpirun", ErrEngine, launcher, engine)
 	}
 	l.mu.Lock()

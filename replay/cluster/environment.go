@@ -7,11 +7,13 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"mixdown/ingest/share"
 )
 
 // Task is what an engine tells a task about itself.
 type Task struct {
-	Engine string // "slurm", "openmpi", "mpich", "torchrun" or "kubernetes"
+	Engine string // as package share names it
 	Rank   int    // of Size tasks
 	Size   int
 	// LocalRank of the LocalSize tasks of its host; -1 and 0 when the engine does not
@@ -35,66 +37,49 @@ var (
 // defaultPort is where a leader listens when the engine names its host alone.
 const defaultPort = 29430
 
-// engines in the order in which they are looked for: an inner one, that started the
-// process itself, before an outer one that it may run below.
-var engines = []struct {
-	name                             string
-	rank, size, localRank, localSize string
-	job                              string
-}{
-	{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"},
-	{"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"},
-	{"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", "SLURM_JOB_ID"},
-	{"mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""},
-	{"kubernetes", "JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", "", "", ""},
+// local is how engines tell a task its place on its host, and its job.
+var local = map[string]struct{ rank, size, job string }{
+	share.Torchrun: {"LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"},
+	share.OpenMPI:  {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"},
+	share.Slurm:    {"SLURM_LOCALID", "", "SLURM_JOB_ID"},
+	share.MPICH:    {"MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""},
 }
 
 // FromEnvironment reads what the engine that started this process says; getenv is
 // os.Getenv. ErrNoEngine when none did.
 func FromEnvironment(getenv func(string) string) (Task, error) {
-	for _, e := range engines {
-		if getenv(e.rank) == "" {
+	lookup := func(name string) (string, bool) {
+		v := getenv(name)
+		return v, v != ""
+	}
+	found, ok, err := share.Find(lookup)
+	switch {
+	case err != nil:
+		return Task{}, fmt.Errorf("%w: %w", ErrEnvironment, err)
+	case !ok:
+		return Task{}, fmt.Errorf("%w: none of RANK and WORLD_SIZE, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, JOB_COMPLETION_INDEX is set", ErrNoEngine)
+	}
+	t := Task{Engine: found.Engine, Rank: found.Index, Size: found.Count, LocalRank: -1, Leader: leaderOf(getenv)}
+	if t.Engine == share.MPICH && getenv("PMI_RANK") == getenv("SLURM_PROCID") && getenv("PMI_SIZE") == getenv("SLURM_STEP_NUM_TASKS") {
+		t.Engine = share.Slurm // srun, which speaks PMI too
+	}
+	names := local[t.Engine]
+	t.Job = getenv(names.job)
+	for _, x := range []struct {
+		name string
+		to   *int
+	}{{names.rank, &t.LocalRank}, {names.size, &t.LocalSize}, {"TORCHELASTIC_RESTART_COUNT", &t.Restarts}} {
+		if x.name == "" || getenv(x.name) == "" {
 			continue
 		}
-		if getenv(e.size) == "" && e.name != "kubernetes" {
-			continue // another's variable of the same name
-		}
-		t := Task{Engine: e.name, LocalRank: -1, Job: getenv(e.job)}
-		var err error
-		if t.Rank, err = number(getenv, e.rank); err != nil {
+		if *x.to, err = number(getenv, x.name); err != nil {
 			return Task{}, err
 		}
-		if getenv(e.size) == "" {
-			return Task{}, fmt.Errorf("%w: %s is set, but not %s: set it to the job's completions", ErrEnvironment, e.rank, e.size)
-		}
-		if t.Size, err = number(getenv, e.size); err != nil {
-			return Task{}, err
-		}
-		if t.Rank >= t.Size {
-			return Task{}, fmt.Errorf("%w: %s=%d, but %s=%d", ErrEnvironment, e.rank, t.Rank, e.size, t.Size)
-		}
-		if e.localRank != "" && getenv(e.localRank) != "" {
-			if t.LocalRank, err = number(getenv, e.localRank); err != nil {
-				return Task{}, err
-			}
-		}
-		if e.localSize != "" && getenv(e.localSize) != "" {
-			if t.LocalSize, err = number(getenv, e.localSize); err != nil {
-				return Task{}, err
-			}
-		}
-		if e.name == "slurm" {
-			t.LocalSize = slurmTasksHere(getenv)
-		}
-		if v := getenv("TORCHELASTIC_RESTART_COUNT"); v != "" {
-			if t.Restarts, err = number(getenv, "TORCHELASTIC_RESTART_COUNT"); err != nil {
-				return Task{}, err
-			}
-		}
-		t.Leader = leaderOf(getenv)
-		return t, nil
 	}
-	return Task{}, fmt.Errorf("%w: none of RANK and WORLD_SIZE, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK, JOB_COMPLETION_INDEX is set", ErrNoEngine)
+	if t.Engine == share.Slurm {
+		t.LocalSize = slurmTasksHere(getenv)
+	}
+	return t, nil
 }
 
 func number(getenv func(string) string, name string) (int, error) {
