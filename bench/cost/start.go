@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,9 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protodelim"
-
 	"mixdown/replay/launch"
+	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 )
 
@@ -237,17 +234,7 @@ func (s *start) readWorker(rank int, turns map[int64]*turn) error {
 	if err != nil || len(found) != 1 {
 		return fmt.Errorf("%d result files of rank %d: %w", len(found), rank, err)
 	}
-	f, err := os.Open(found[0])
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for in := bufio.NewReader(f); ; {
-		record := &planpb.Record{}
-		err := protodelim.UnmarshalOptions{MaxSize: 1 << 30}.UnmarshalFrom(in, record)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	for record, err := range plan.ReadRecords(found[0]) {
 		if err != nil {
 			return err
 		}
@@ -257,6 +244,7 @@ func (s *start) readWorker(rank int, turns map[int64]*turn) error {
 			add(turns, it.StartNs, int(it.Plan), tasks[0].StartNs, tasks[len(tasks)-1].EndNs, medianCall(tasks, c.perCall()))
 		}
 	}
+	return nil
 }
 
 // medianCall is how long a call takes with all that the worker does before the next

@@ -1,14 +1,11 @@
 package commlog
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
-
-	"google.golang.org/protobuf/encoding/protodelim"
 
 	"mixdown/ingest/comm"
 	"mixdown/replay/plan"
@@ -109,11 +106,8 @@ func moved(c *planpb.Communication) (in, out int64) {
 // from the result file of a worker. A file that ends in the middle of a record is
 // read up to there.
 func (l *Log) AddRecords(worker int, number int32, r io.Reader) error {
-	in := bufio.NewReader(r)
-	for {
-		var rec planpb.Record
-		err := protodelim.UnmarshalOptions{MaxSize: 1 << 30}.UnmarshalFrom(in, &rec)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	for rec, err := range plan.Records(r) {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil
 		}
 		if err != nil {
@@ -125,6 +119,7 @@ func (l *Log) AddRecords(worker int, number int32, r io.Reader) error {
 			}
 		}
 	}
+	return nil
 }
 
 // names are those of DeepSpeed's functions. The list forms of gathers and

@@ -1,16 +1,15 @@
 package launch
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
-	"google.golang.org/protobuf/encoding/protodelim"
 	"google.golang.org/protobuf/proto"
 
+	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 )
 
@@ -80,22 +79,12 @@ type kept struct {
 }
 
 func (k *Kept) readWorker(path string, worker int, all []map[int]*kept) error {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // it did not get that far
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for in := bufio.NewReader(f); ; {
-		var rec planpb.Record
-		err := protodelim.UnmarshalOptions{MaxSize: 1 << 30}.UnmarshalFrom(in, &rec)
+	for rec, err := range plan.ReadRecords(path) {
 		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil // it did not get that far
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			k.Cut = append(k.Cut, worker)
-			return nil
-		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return fmt.Errorf("%s: %w", path, err)
@@ -123,6 +112,7 @@ func (k *Kept) readWorker(path string, worker int, all []map[int]*kept) error {
 		entry.ranks = append(entry.ranks, it.EndNs-it.StartNs-offset)
 		entry.took = max(entry.took, it.EndNs-it.StartNs)
 	}
+	return nil
 }
 
 // complete is how many iterations, from the first on, all workers completed of all

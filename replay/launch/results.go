@@ -1,18 +1,14 @@
 package launch
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
-	"google.golang.org/protobuf/encoding/protodelim"
 	"google.golang.org/protobuf/proto"
 
+	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 )
 
@@ -122,25 +118,15 @@ func readResults(dir string, exp *planpb.Experiment, each func(worker int, it *p
 }
 
 func (r *Results) readWorker(path string, worker int, exp *planpb.Experiment) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("%w: read result: %w", ErrFailed, err)
-	}
-	defer f.Close()
-	in := bufio.NewReader(f)
-	for {
-		var rec planpb.Record
-		err := protodelim.UnmarshalOptions{MaxSize: 1 << 30}.UnmarshalFrom(in, &rec)
-		if errors.Is(err, io.EOF) {
-			return nil
+	for rec, err := range plan.ReadRecords(path) {
+		if err == nil {
+			err = r.add(rec, worker, exp)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: read %s: %w", ErrFailed, path, err)
 		}
-		if err := r.add(&rec, worker, exp); err != nil {
-			return fmt.Errorf("%w: read %s: %w", ErrFailed, path, err)
-		}
 	}
+	return nil
 }
 
 func (r *Results) add(rec *planpb.Record, worker int, exp *planpb.Experiment) error {

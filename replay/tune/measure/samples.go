@@ -1,15 +1,13 @@
 package measure
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
-	"google.golang.org/protobuf/encoding/protodelim"
-
+	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 )
 
@@ -57,7 +55,13 @@ func readRun(dir string, plans []*planpb.Plan, times func(plan int, records []*r
 	emulated := false
 	for r := range ranks {
 		path := filepath.Join(runs[0], fmt.Sprintf("result.%d.pb", r))
-		err := readRecords(path, func(rec *planpb.Record) {
+		for rec, err := range plan.ReadRecords(path) {
+			if errors.Is(err, os.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF) {
+				break // as far as it got
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", path, err)
+			}
 			switch kind := rec.Kind.(type) {
 			case *planpb.Record_Header:
 				emulated = emulated || kind.Header.Emulated
@@ -73,7 +77,7 @@ func readRun(dir string, plans []*planpb.Plan, times func(plan int, records []*r
 			case *planpb.Record_Iteration:
 				it := kind.Iteration
 				if it.Plan < 0 || int(it.Plan) >= len(outcomes) {
-					return
+					continue
 				}
 				tasks := len(plans[it.Plan].Workload.Programs[r].Tasks)
 				x := &record{ends: make([]int64, tasks)}
@@ -88,9 +92,6 @@ func readRun(dir string, plans []*planpb.Plan, times func(plan int, records []*r
 				}
 				by[it.Iteration][r] = x
 			}
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
 	if emulated {
@@ -108,30 +109,6 @@ func readRun(dir string, plans []*planpb.Plan, times func(plan int, records []*r
 		}
 	}
 	return outcomes, nil
-}
-
-// readRecords reads a result file as far as it goes.
-func readRecords(path string, each func(*planpb.Record)) error {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	in := bufio.NewReader(f)
-	for {
-		var rec planpb.Record
-		err := protodelim.UnmarshalOptions{MaxSize: 1 << 30}.UnmarshalFrom(in, &rec)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", path, err)
-		}
-		each(&rec)
-	}
 }
 
 // times are those of the steps of an iteration but the first: from the end of the
