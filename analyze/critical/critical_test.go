@@ -311,7 +311,7 @@ func TestAnything(t *testing.T) {
 func TestErrors(t *testing.T) {
 	m := newRank(0, 10, 0)
 	run := &trace.Run{Ranks: []*trace.Rank{m.Rank}}
-	if _, _, err := critical.Analyze(run, collective.Match(run), critical.Options{Step: "9"}); !errors.Is(err, critical.ErrNoStep) {
+	if _, _, err := critical.Analyze(run, collective.Match(run), critical.Options{Step: "9"}); !errors.Is(err, trace.ErrNoStep) {
 		t.Errorf("error %v, want ErrNoStep", err)
 	}
 	if _, _, err := critical.Analyze(run, collective.Match(run), critical.Options{Step: "all"}); !errors.Is(err, critical.ErrEmpty) {

@@ -1,6 +1,8 @@
 package trace_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"mixdown/ingest/trace"
@@ -22,5 +24,31 @@ func TestCommonSteps(t *testing.T) {
 	}
 	if c := steps[1]; c.Longest != 9 || c.Ranks[1].End != 31 {
 		t.Errorf("c: %+v", c)
+	}
+}
+
+// TestChooseStep: by name, by number, or the one of median length.
+func TestChooseStep(t *testing.T) {
+	run := &trace.Run{Ranks: []*trace.Rank{
+		{Steps: []trace.Step{{"s1", 1, 0, 90}, {"s2", 2, 90, 100}, {"s3", 3, 100, 120}, {"s4", 4, 120, 190}}},
+		{Steps: []trace.Step{{"s1", 1, 0, 10}, {"s2", 2, 10, 20}, {"s3", 3, 20, 30}}},
+	}}
+	for name, want := range map[string]string{"": "s3", "2": "s2", "s1": "s1"} {
+		if s, err := run.ChooseStep(name); err != nil || s == nil || s.Name != want {
+			t.Errorf("%q: %+v, %v, want %s", name, s, err, want)
+		}
+	}
+	if s, err := run.ChooseStep(trace.WholeTrace); s != nil || err != nil {
+		t.Errorf("all: %+v, %v", s, err)
+	}
+	if _, err := run.ChooseStep("s4"); !errors.Is(err, trace.ErrNoStep) || !strings.Contains(err.Error(), "every rank has 1, 2, 3") {
+		t.Errorf("a step that one rank has: %v", err)
+	}
+	without := &trace.Run{Ranks: []*trace.Rank{{}}}
+	if s, err := without.ChooseStep(""); s != nil || err != nil {
+		t.Errorf("no steps: %+v, %v", s, err)
+	}
+	if _, err := without.ChooseStep("1"); !errors.Is(err, trace.ErrNoStep) {
+		t.Errorf("no steps, and one is asked for: %v", err)
 	}
 }

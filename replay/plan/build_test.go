@@ -181,7 +181,7 @@ func TestOverlapOfTheTraceIsInThePlan(t *testing.T) {
 
 func TestStepThatIsNotThere(t *testing.T) {
 	run, m := load(t, "../../testdata/dp_moe_4rank")
-	if _, _, err := plan.Build(run, m, plan.Options{Step: "9"}); !errors.Is(err, plan.ErrNoStep) {
+	if _, _, err := plan.Build(run, m, plan.Options{Step: "9"}); !errors.Is(err, trace.ErrNoStep) {
 		t.Errorf("error %v, want ErrNoStep", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"mixdown/analyze/critical"
 	"mixdown/analyze/diff"
 	"mixdown/analyze/export"
 	"mixdown/analyze/gate"
@@ -16,6 +15,7 @@ import (
 	"mixdown/ingest/remote"
 	"mixdown/ingest/share"
 	"mixdown/ingest/source"
+	"mixdown/ingest/trace"
 	"mixdown/replay/cluster"
 	"mixdown/replay/fold"
 	"mixdown/replay/launch"
@@ -61,8 +61,7 @@ var codes = []struct {
 	{mix.ErrCompressionSyntax, Usage},
 	{mix.ErrNoSubstitute, Usage},
 	{launch.ErrUnknownBackend, Usage},
-	{plan.ErrNoStep, Usage},
-	{critical.ErrNoStep, Usage},
+	{trace.ErrNoStep, Usage},
 	{export.ErrTarget, Usage},
 	{schedule.ErrSpec, Usage},
 	{shim.ErrInapplicable, Usage},

@@ -193,17 +193,13 @@ func (o *Options) tell(s measure.Summary) {
 			fmt.Fprintf(o.Streams.Err, "and %d more that could not be measured\n", len(s.Failures)-i)
 			break
 		}
-		fmt.Fprintf(o.Streams.Err, "not measured: %s on %s: %s\n", f.What(), f.Contender, firstLine(f.Err))
+		why, _, _ := strings.Cut(f.Err.Error(), "\n")
+		fmt.Fprintf(o.Streams.Err, "not measured: %s on %s: %s\n", f.What(), f.Contender, why)
 	}
 }
 
 // maxTold bounds the failures that are told.
 const maxTold = 5
-
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
-}
 
 // usage marks mistakes in flags.
 func usage(flag string, err error) error {
