@@ -43,6 +43,32 @@ func jsonCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// sameCommand compares two values of JSON files: same FILE PATH FILE PATH, as of the
+// json command.
+func sameCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 4 {
+		ts.Fatalf("usage: same FILE PATH FILE PATH")
+	}
+	var texts [2]string
+	for i := range texts {
+		dec := json.NewDecoder(strings.NewReader(ts.ReadFile(args[2*i])))
+		dec.UseNumber()
+		var v any
+		ts.Check(dec.Decode(&v))
+		values, err := find(v, strings.Split(args[2*i+1], "."))
+		ts.Check(err)
+		if len(values) == 0 {
+			ts.Fatalf("%s: no such value", args[2*i+1])
+		}
+		data, err := json.Marshal(values)
+		ts.Check(err)
+		texts[i] = string(data)
+	}
+	if (texts[0] == texts[1]) == neg {
+		ts.Fatalf("%s is %s, %s is %s (negated: %v)", args[1], texts[0], args[3], texts[1], neg)
+	}
+}
+
 // predictedAlike compares the first variants of two results: predictedalike FILE FILE N,
 // which must be that many, with the same names and predictions.
 func predictedAlike(ts *testscript.TestScript, neg bool, args []string) {

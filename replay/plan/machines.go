@@ -16,7 +16,7 @@ func NewMachines(w *planpb.Workload, count int) *Machines {
 	if count < 1 {
 		return nil
 	}
-	m := &Machines{count: count, each: int32(max(1, (int(w.WorldSize)+count-1)/count)), groups: make([]int, len(w.Groups))}
+	m := &Machines{count: count, each: int32(perMachine(w.WorldSize, count)), groups: make([]int, len(w.Groups))}
 	for i, g := range w.Groups {
 		on := map[int32]bool{}
 		for _, r := range g.Ranks {
@@ -58,4 +58,19 @@ func (m *Machines) Of(rank int32, c *planpb.Communication) int {
 		}
 	}
 	return 1
+}
+
+// perMachine is how many ranks lie on one of so many machines.
+func perMachine(ranks int32, machines int) int {
+	return max(1, (int(ranks)+machines-1)/machines)
+}
+
+// MachinesUsed is on how many of so many machines ranks lie that fill one after the
+// other, as many on each but the last: of 4 ranks on 3 machines, 2. It is 0 of none.
+func MachinesUsed(ranks int32, machines int) int {
+	if machines < 1 {
+		return 0
+	}
+	each := perMachine(ranks, machines)
+	return (int(ranks) + each - 1) / each
 }

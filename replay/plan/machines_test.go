@@ -6,6 +6,14 @@ import (
 	"mixdown/replay/plan/planpb"
 )
 
+func TestMachinesUsed(t *testing.T) {
+	for _, c := range []struct{ ranks, machines, want int }{{16, 4, 4}, {4, 3, 2}, {10, 4, 4}, {4, 1000, 4}, {4, 0, 0}, {4, -1, 0}, {1, 1, 1}} {
+		if got := MachinesUsed(int32(c.ranks), c.machines); got != c.want {
+			t.Errorf("%d ranks on %d machines lie on %d, want %d", c.ranks, c.machines, got, c.want)
+		}
+	}
+}
+
 func TestMachines(t *testing.T) {
 	w := &planpb.Workload{WorldSize: 16, Groups: []*planpb.Group{
 		{Ranks: []int32{0, 1, 2, 3}}, {Ranks: []int32{3, 4}}, {Ranks: []int32{0, 4, 8, 12}}, {Ranks: []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},

@@ -37,7 +37,7 @@ func (m *Model) ScaleReductions(factor float64) {
 	for s := range m.reduce {
 		m.reduce[s] *= factor
 	}
-	in := int64(factor * float64(m.reduceInTail))
+	in := atMost(factor * float64(m.reduceInTail))
 	m.tail += in - m.reduceInTail
 	m.reduceInTail = in
 }

@@ -84,7 +84,7 @@ func (c *Costs) Task(a schedule.Action) int64 {
 // at is how long an action computes on a place, ns.
 func (c *Costs) at(place int, a schedule.Action) int64 {
 	if place < len(c.pace) && c.pace[place] > 0 {
-		return int64(c.pace[place] * float64(c.Task(a)))
+		return atMost(c.pace[place] * float64(c.Task(a)))
 	}
 	return c.Task(a)
 }

@@ -12,6 +12,24 @@ import (
 // ErrBlocked: the order can't run to its end.
 var ErrBlocked = errors.New("the order can't run to its end")
 
+// ErrTooLong: what was asked for takes longer than can be counted.
+var ErrTooLong = errors.New("a step of more than 73 years is not played")
+
+// Bounds of times, ns, so that sums stay within 64 bits: of one task, message or
+// reduction, and of a moment that is played.
+const (
+	longestTask = int64(1) << 56
+	farthest    = int64(1) << 61
+)
+
+// atMost is a time that was computed, within what is played.
+func atMost(ns float64) int64 {
+	if !(ns < float64(longestTask)) {
+		return longestTask
+	}
+	return int64(ns)
+}
+
 // Moment is when an action ran, ns after the start of the step.
 type Moment struct{ Start, End int64 }
 
@@ -57,6 +75,16 @@ type player struct {
 	moves             []mover           // by place; nil: activations stay where they are
 	ready             []int32
 	run               *Run
+	tooLate           bool // a moment was beyond the farthest
+}
+
+// moment is a time that is played, or the farthest.
+func (p *player) moment(at int64) int64 {
+	if at > farthest {
+		p.tooLate = true
+		return farthest
+	}
+	return at
 }
 
 // Play runs an order. Actions that name transfers (SEND, RECV) have no effect:
@@ -79,6 +107,9 @@ func Play(order schedule.Order, costs *Costs, opts Options) (*Run, error) {
 		return nil, err
 	}
 	p.finish()
+	if p.tooLate {
+		return nil, ErrTooLong
+	}
 	return p.run, nil
 }
 
@@ -216,6 +247,7 @@ func (p *player) perform(place int32, i, count int, arrived int64) {
 	for n := range count {
 		p.run.Moments[place][i+n] = Moment{start, end}
 	}
+	end = p.moment(end)
 	p.clock[place] = end
 	if p.moves != nil {
 		p.moves[place].ran(row[i:i+count], Moment{start, end}, p.costs)
@@ -238,7 +270,7 @@ func kindBefore(row []schedule.Action, i int) int {
 
 // beside runs something on a place's data-parallel stream and says when it ends.
 func (p *player) beside(place int32, ns int64) int64 {
-	end := max(p.clock[place], p.reducer[place]) + ns
+	end := p.moment(max(p.clock[place], p.reducer[place]) + ns)
 	p.reducer[place] = end
 	p.run.Reduced[place] = end
 	return end
@@ -345,8 +377,8 @@ func (p *player) meet(t *transfer, kind schedule.Kind, from, to int32) {
 	hop := p.costs.Hop(int(from), int(to), kind == schedule.Forward)
 	edge := [2]int32{from, to}
 	start := max(t.sent, t.posted, p.edges[edge])
-	p.edges[edge] = start + hop.Occupied
-	p.complete(t, start+hop.Occupied+hop.Latency)
+	p.edges[edge] = p.moment(start + min(hop.Occupied, longestTask))
+	p.complete(t, p.moment(p.edges[edge]+min(hop.Latency, longestTask)))
 }
 
 func (p *player) complete(t *transfer, at int64) {

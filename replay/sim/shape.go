@@ -72,7 +72,7 @@ func (m *Model) Costs(order schedule.Order, shape Shape) *Costs {
 				if n := len(shape.Slices); n > 0 {
 					whole, part = mb/n, scale*shape.Slices[mb%n]
 				}
-				c.task[k][s*mbs+mb] = int64(part * m.share(kind, first, s, stages, whole, shape.Cut))
+				c.task[k][s*mbs+mb] = atMost(part * m.share(kind, first, s, stages, whole, shape.Cut))
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func (m *Model) Costs(order schedule.Order, shape Shape) *Costs {
 			if half {
 				ns /= 2
 			}
-			c.Reduce[s] = int64(ns)
+			c.Reduce[s] = atMost(ns)
 		}
 		if half {
 			c.Gather = c.Reduce
@@ -195,7 +195,7 @@ func (m *Model) extras(c *Costs, shape Shape) {
 		for s := range c.stages {
 			var recorded float64
 			m.overlap(s, c.stages, shape.Cut, func(_ int, part float64) { recorded += part / float64(m.layers) })
-			c.Move[s] = int64(shape.Offload * recorded)
+			c.Move[s] = atMost(shape.Offload * recorded)
 			if n := len(shape.Slices); n > 0 {
 				c.Move[s] /= int64(n)
 			}

@@ -48,6 +48,9 @@ func (g *Graph) Play(cost CommunicationCost) (*WorkloadRun, error) {
 	if p.done < len(p.end) {
 		return nil, p.stuck()
 	}
+	if p.tooLate {
+		return nil, ErrTooLong
+	}
 	programs := len(g.w.Programs)
 	run := &WorkloadRun{Starts: make([][]int64, programs), Ends: make([][]int64, programs)}
 	for r := range programs {
@@ -79,6 +82,7 @@ type workloadPlayer struct {
 	meets      []gathering
 	ready      []int32
 	done       int
+	tooLate    bool // a task ended beyond the farthest moment
 }
 
 func newWorkloadPlayer(g *Graph, cost CommunicationCost) *workloadPlayer {
@@ -98,7 +102,7 @@ func newWorkloadPlayer(g *Graph, cost CommunicationCost) *workloadPlayer {
 func (p *workloadPlayer) begin(n int32) {
 	parts := p.of[p.ofAt[n]:p.ofAt[n+1]]
 	if len(parts) == 0 {
-		p.finish(n, p.start[n]+p.own[n])
+		p.finish(n, p.start[n]+min(p.own[n], longestTask))
 		return
 	}
 	p.start[n] += p.own[n]
@@ -140,7 +144,7 @@ func (p *workloadPlayer) tryLeaving(k int32) {
 
 // move lets an operation run whose members are all there.
 func (p *workloadPlayer) move(m *meeting, at int64) {
-	end := at + p.cost(m.Meeting)
+	end := at + min(p.cost(m.Meeting), longestTask)
 	for k := m.first; k < m.first+m.count; k++ {
 		if x := &p.members[k]; x.need == everyone {
 			p.leave(x.task, max(end+x.own, at))
@@ -157,6 +161,9 @@ func (p *workloadPlayer) leave(n int32, at int64) {
 }
 
 func (p *workloadPlayer) finish(n int32, at int64) {
+	if at > farthest {
+		at, p.tooLate = farthest, true
+	}
 	p.end[n] = at
 	p.done++
 	for _, next := range p.after[p.afterAt[n]:p.afterAt[n+1]] {

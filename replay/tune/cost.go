@@ -42,6 +42,9 @@ type Estimate struct {
 	How      How
 	Fit      *Fit    // where the time is from a fitted line
 	Warnings []error // do not stop a decision, but must be shown with it
+	// Smallest is the smallest size of the curve that the time was read off, in bytes; 0
+	// of a model.
+	Smallest int64
 	// Spread is half the 95 % interval of what was measured over its time; 0 when
 	// not known.
 	Spread float64
@@ -269,6 +272,7 @@ const wide = 64
 // fill reads the time off a curve.
 func (e *Estimate) fill(curve []sample, q Query) {
 	first, last := curve[0], curve[len(curve)-1]
+	e.Smallest = first.bytes
 	i, found := slices.BinarySearchFunc(curve, q.Bytes, func(s sample, bytes int64) int { return cmp.Compare(s.bytes, bytes) })
 	switch {
 	case found:

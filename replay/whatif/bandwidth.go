@@ -5,7 +5,7 @@ import "mixdown/replay/sim"
 var bandwidth = Kind{
 	Name: "bandwidth", Value: "[OPERATION[@CONDITION]:|inter:|intra:]xFACTOR", Example: "bandwidth=inter:x2",
 	Summary: "links carry so many times the bytes a second",
-	Formula: "T = a + (T0 - a)/FACTOR, a the part of T0 that does not depend on the size: by --table the time of the smallest size, else 0",
+	Formula: "T = a + (T0 - a)/FACTOR, a the part of T0 that does not depend on the size: by --table what is left of the time of the smallest size at none, else 0",
 	Source:  "COMET (arXiv 2211.16648): what-ifs over cluster bandwidth",
 	Cost:    "hardware; none in memory or accuracy", NotModeled: "contention on links that several groups share, beyond what the trace holds",
 	Step: true, Order: true,
@@ -32,12 +32,10 @@ func (b bandwidthOf) step(s *Step) error {
 	if err := s.concern(b.which); err != nil {
 		return err
 	}
-	s.changed = append(s.changed, func(m sim.Meeting, ns int64) int64 {
-		if !b.which.matches(s, m) {
-			return ns
+	s.changed = append(s.changed, func(m sim.Meeting, t *took) {
+		if b.which.matches(s, m) {
+			t.scale(1 / b.factor)
 		}
-		a := s.fixed(m)
-		return nanoseconds(float64(ns) * (a + (1-a)/b.factor))
 	})
 	return nil
 }
@@ -50,7 +48,7 @@ func (b bandwidthOf) order(o *Order) error {
 	if messages {
 		o.note("messages below 64 KiB are latency and keep their time")
 		o.Model.ChangeHops(func(_, _ int, _ bool, h sim.Hop) sim.Hop {
-			h.Occupied = nanoseconds(float64(h.Occupied) / b.factor)
+			h.Occupied = o.bounded.nanoseconds(float64(h.Occupied) / b.factor)
 			return h
 		})
 	}
@@ -91,11 +89,10 @@ func (l latencyOf) step(s *Step) error {
 	if err := s.concern(l.which); err != nil {
 		return err
 	}
-	s.changed = append(s.changed, func(m sim.Meeting, ns int64) int64 {
-		if !l.which.matches(s, m) {
-			return ns
+	s.changed = append(s.changed, func(m sim.Meeting, t *took) {
+		if l.which.matches(s, m) {
+			t.more += float64(l.ns)
 		}
-		return ns + l.ns
 	})
 	return nil
 }
@@ -106,18 +103,10 @@ func (l latencyOf) order(o *Order) error {
 		return err
 	}
 	if messages {
-		o.Model.ChangeHops(func(_, _ int, _ bool, h sim.Hop) sim.Hop {
-			h.Latency += l.ns
-			if h.Latency < 0 { // more than it had
-				h.Occupied, h.Latency = max(h.Occupied+h.Latency, 0), 0
-			}
-			return h
-		})
+		o.later.messages += l.ns
 	}
 	if reductions {
-		if before := o.Model.Reduction(); before > 0 {
-			o.Model.ScaleReductions(max(before+float64(l.ns), 0) / before)
-		}
+		o.later.reductions += l.ns
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ var buckets = Kind{
 	Formula: "T(n) = a + b n, fitted to the all_reduces of the group in the trace (least squares of relative errors); parts of one that is cut start while the span before it runs",
 	Source:  "gradient bucketing of PyTorch DDP (VLDB 2020, arXiv 2006.15704)",
 	Cost:    "memory: a bucket is a copy of its gradients, so larger ones hold more", NotModeled: "copying into buckets; which gradient is made when, but for an even rate",
-	Step: true, AllRanks: true, structure: true,
+	Step: true, AllRanks: true, structure: true, once: true,
 	parse: func(value string) (change, error) {
 		n, err := mix.ParseSize(value)
 		if err == nil && n == 0 {
@@ -31,7 +31,14 @@ var buckets = Kind{
 type bucketsOf struct{ size int64 }
 
 func (c bucketsOf) step(s *Step) error {
+	if s.serial {
+		return errCutBeside
+	}
 	bucketed, fused, cut := plan.Bucket(s.Workload, c.size)
+	large := stillLarger(bucketed, c.size)
+	if fused+cut == 0 && large > 0 {
+		return fmt.Errorf("%w: buckets of %d bytes hold less than an element, or would be more than can be counted", ErrNotApplicable, c.size)
+	}
 	if fused+cut == 0 {
 		return fmt.Errorf("%w: no all_reduce is larger, and no two neighbours fit into one", ErrNotApplicable)
 	}
@@ -41,8 +48,25 @@ func (c bucketsOf) step(s *Step) error {
 	}
 	s.Workload, s.fused = bucketed, made
 	s.note("%d all_reduces fused into others, %d cut", fused, cut)
+	if large > 0 {
+		s.note("%d all_reduces stay larger: they can't be cut into so many parts", large)
+	}
 	s.notes = append(s.notes, notes...)
 	return nil
+}
+
+// stillLarger counts the all_reduces that Bucket left larger than a bucket.
+func stillLarger(w *planpb.Workload, size int64) int {
+	found := map[plan.MeetingKey]bool{}
+	for _, program := range w.Programs {
+		for _, t := range program.Tasks {
+			c := t.GetCommunication()
+			if c != nil && t.Origin != nil && c.Op == planpb.Op_OP_ALL_REDUCE && plan.Bytes(c) > size {
+				found[plan.CollectiveKey(c)] = true
+			}
+		}
+	}
+	return len(found)
 }
 
 // Refit is what the all_reduces took that plan.Fuse or plan.Bucket made, which are
@@ -59,19 +83,27 @@ func Refit(before, after *planpb.Workload, cost sim.CommunicationCost) (made fun
 		}
 	}
 	changed := map[plan.MeetingKey]bool{}
-	needed := map[int32]bool{}
+	needed := map[int32]*span{} // sizes of what is new, by group
 	for _, m := range sim.NewGraph(after).Meetings() {
 		if m.Transfer || m.Communication.Op != planpb.Op_OP_ALL_REDUCE || !isNew[m.Communication] {
 			continue
 		}
 		g := m.Communication.Group
-		changed[plan.CollectiveKey(m.Communication)], needed[g] = true, true
+		changed[plan.CollectiveKey(m.Communication)] = true
+		if needed[g] == nil {
+			needed[g] = &span{math.MaxInt64, 0}
+		}
+		needed[g].add(plan.Bytes(m.Communication))
 		if _, ok := fits[g]; !ok {
 			return nil, nil, fmt.Errorf("%w: what an all_reduce of another size takes follows from those of two sizes or more, and group %q has one", ErrNotApplicable, before.Groups[g].Name)
 		}
 	}
 	for _, g := range slices.Sorted(maps.Keys(needed)) {
 		f := fits[g]
+		if made := needed[g]; made.least < f.sizes.least || made.most > f.sizes.most {
+			notes = append(notes, fmt.Sprintf("all_reduces of group %q of %d to %d bytes are made of those of %d to %d bytes: beyond what the trace shows",
+				before.Groups[g].Name, made.least, made.most, f.sizes.least, f.sizes.most))
+		}
 		notes = append(notes, fmt.Sprintf("an all_reduce of group %q takes %.1f us + %.3f us a MiB, within %.0f %% of what %d of them took",
 			before.Groups[g].Name, f.fixed/1e3, f.each*(1<<20)/1e3, 100*f.off, f.n))
 	}
@@ -80,7 +112,7 @@ func Refit(before, after *planpb.Workload, cost sim.CommunicationCost) (made fun
 			return 0, false
 		}
 		f := fits[m.Communication.Group]
-		return nanoseconds(math.Round(f.fixed + f.each*float64(plan.Bytes(m.Communication)))), true
+		return new(bounded).nanoseconds(math.Round(f.fixed + f.each*float64(plan.Bytes(m.Communication)))), true
 	}, notes, nil
 }
 
@@ -89,7 +121,13 @@ type fitted struct {
 	fixed, each float64
 	off         float64 // root of the mean square of relative errors
 	n           int
+	sizes       span
 }
+
+// span is from the least to the most bytes.
+type span struct{ least, most int64 }
+
+func (s *span) add(bytes int64) { s.least, s.most = min(s.least, bytes), max(s.most, bytes) }
 
 // fitReductions fits a line for each group with all_reduces of two sizes or more.
 func fitReductions(w *planpb.Workload, cost sim.CommunicationCost) map[int32]fitted {
@@ -117,7 +155,7 @@ func fitReductions(w *planpb.Workload, cost sim.CommunicationCost) map[int32]fit
 			continue
 		}
 		det := ff*ee - fe*fe
-		f := fitted{n: len(list)}
+		f := fitted{n: len(list), sizes: span{math.MaxInt64, 0}}
 		f.fixed, f.each = (f1*ee-e1*fe)/det, (ff*e1-fe*f1)/det
 		switch {
 		case f.fixed < 0:
@@ -128,6 +166,7 @@ func fitReductions(w *planpb.Workload, cost sim.CommunicationCost) map[int32]fit
 		for _, p := range list {
 			e := (f.fixed+f.each*p.bytes)/p.ns - 1
 			f.off += e * e / float64(len(list))
+			f.sizes.add(int64(p.bytes))
 		}
 		f.off = math.Sqrt(f.off)
 		fits[g] = f

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"mixdown/ingest/comm"
 	"mixdown/replay/plan"
 	"mixdown/replay/sim"
 )
@@ -45,12 +46,6 @@ type compressBy struct {
 	encode, decode float64 // bytes per second
 }
 
-// took is what a payload takes, ns.
-func (c compressBy) took(ns int64, fixed float64, in, out int64) int64 {
-	wire := float64(ns) * (fixed + (1-fixed)/c.ratio)
-	return nanoseconds(math.Round(wire + 1e9*float64(in)/c.encode + 1e9*float64(out)/c.decode))
-}
-
 func (c compressBy) step(s *Step) error {
 	if err := s.knowNodes(c.which); err != nil {
 		return err
@@ -61,23 +56,24 @@ func (c compressBy) step(s *Step) error {
 	s.note("the ratio of %gx and the codec's speed are given, not measured", c.ratio)
 	unsized := 0
 	for _, m := range sim.NewGraph(s.Workload).Meetings() {
-		if c.which.matches(s, m) && plan.DType(m.Communication).Size() == 0 {
+		if c.which.matches(s, m) && plan.DType(m.Communication).Size() == 0 && plan.Op(m.Communication) != comm.Barrier {
 			unsized++
 		}
 	}
 	if unsized > 0 {
 		s.note("%d operations of unknown size are not compressed", unsized)
 	}
-	s.changed = append(s.changed, func(m sim.Meeting, ns int64) int64 {
+	s.changed = append(s.changed, func(m sim.Meeting, t *took) {
 		if !c.which.matches(s, m) || plan.DType(m.Communication).Size() == 0 {
-			return ns
+			return
 		}
 		size := plan.DType(m.Communication).Size()
 		in, out := m.Communication.InCount*size, m.Communication.OutCount*size
 		if m.Transfer {
 			in, out = m.Count*size, m.Count*size
 		}
-		return c.took(ns, s.fixed(m), in, out)
+		t.scale(1 / c.ratio)
+		t.more += 1e9*float64(in)/c.encode + 1e9*float64(out)/c.decode
 	})
 	return nil
 }
@@ -99,8 +95,8 @@ func (c compressBy) order(o *Order) error {
 	o.note("the ratio of %gx and the codec's speed are given, not measured; messages between stages alone are compressed", c.ratio)
 	o.Model.ChangeHops(func(_, _ int, activation bool, h sim.Hop) sim.Hop {
 		bytes := size[one(activation)]
-		codec := nanoseconds(math.Round(1e9*float64(bytes)/c.encode + 1e9*float64(bytes)/c.decode))
-		return sim.Hop{Occupied: nanoseconds(float64(h.Occupied) / c.ratio), Latency: h.Latency + codec}
+		codec := o.bounded.nanoseconds(math.Round(1e9*float64(bytes)/c.encode + 1e9*float64(bytes)/c.decode))
+		return sim.Hop{Occupied: o.bounded.nanoseconds(float64(h.Occupied) / c.ratio), Latency: h.Latency + codec}
 	})
 	return nil
 }

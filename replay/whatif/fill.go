@@ -14,7 +14,7 @@ var fill = Kind{
 	Formula: "of each time in which a place runs no task: its length / TIME, rounded down; none where what the rank holds and BYTES exceed LIMIT",
 	Source:  "PipeFill (MLSys 2025, arXiv 2410.07192)",
 	Cost:    "memory of the other work, BYTES on each rank that is filled", NotModeled: "switching between the works, and that the filled rank is slowed by it; the step itself is taken to stay as long",
-	Order: true,
+	Order: true, once: true,
 	parse: func(value string) (change, error) {
 		parts := strings.Split(value, ":")
 		d, err := time.ParseDuration(parts[0])

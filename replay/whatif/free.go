@@ -10,7 +10,7 @@ import (
 var free = Kind{
 	Name: "free", Value: "OPERATION[@CONDITION]", Example: "free=all_reduce@>=1MiB",
 	Summary: "such operations take no time once all members are there: an upper bound on what a better library, network or overlap could give",
-	Formula: "T = 0; waiting for the last member stays",
+	Formula: "T = 0, whatever else is supposed of them; waiting for the last member stays",
 	Source:  "upper bounds as in Daydream (USENIX ATC 2020)",
 	Cost:    "none: a bound, nothing that can be bought", NotModeled: "what else the freed links would speed up",
 	Step: true, Order: true,
@@ -30,12 +30,7 @@ func (f freeOf) step(s *Step) error {
 		return err
 	}
 	s.note("%d operations are free", s.count(f.which))
-	s.changed = append(s.changed, func(m sim.Meeting, ns int64) int64 {
-		if f.which.matches(s, m) {
-			return 0
-		}
-		return ns
-	})
+	s.changed = append(s.changed, func(m sim.Meeting, t *took) { t.free = t.free || f.which.matches(s, m) })
 	return nil
 }
 
@@ -44,12 +39,7 @@ func (f freeOf) order(o *Order) error {
 	if err != nil {
 		return err
 	}
-	if messages {
-		o.Model.ChangeHops(func(int, int, bool, sim.Hop) sim.Hop { return sim.Hop{} })
-	}
-	if reductions {
-		o.Model.ScaleReductions(0)
-	}
+	o.free.messages, o.free.reductions = o.free.messages || messages, o.free.reductions || reductions
 	return nil
 }
 

@@ -29,7 +29,38 @@ type Kind struct {
 	AllRanks bool // needs the programs of all ranks, not of some that stand for others
 
 	structure bool // changes which tasks there are, so it comes first
+	once      bool // given twice it would contradict itself, or say nothing more
 	parse     func(value string) (change, error)
+}
+
+// byStructure sorts what-ifs that change which tasks there are before those that change
+// what they take, however they were written: what is supposed together holds together.
+func byStructure(a, b part) int {
+	switch {
+	case a.kind.structure == b.kind.structure:
+		return 0
+	case a.kind.structure:
+		return -1
+	}
+	return 1
+}
+
+// Optional says whether the what-if may be written without a value: all of it is in one
+// pair of brackets.
+func (k Kind) Optional() bool {
+	depth := 0
+	for i, c := range k.Value {
+		switch c {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		}
+		if depth == 0 {
+			return c == ']' && i == len(k.Value)-1
+		}
+	}
+	return false
 }
 
 // change is a what-if with its value.

@@ -3,7 +3,6 @@ package whatif
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mixdown/replay/sim"
@@ -15,7 +14,7 @@ var link = Kind{
 	Formula: "messages between them as for bandwidth; a collective of both goes at the pace of its slowest link: as for bandwidth below 1, no change above",
 	Source:  "SWARM parallelism (arXiv 2301.11913): unequal links",
 	Cost:    "hardware; none in memory or accuracy", NotModeled: "algorithms that keep off a slow link; other ranks' traffic over it",
-	Step: true, Order: true,
+	Step: true, Order: true, AllRanks: true,
 	parse: func(value string) (change, error) {
 		ends, factor, _ := strings.Cut(value, ":")
 		a, b, _ := strings.Cut(ends, "-")
@@ -24,12 +23,13 @@ var link = Kind{
 		if c.factor, err = parseFactor(factor); err != nil {
 			return nil, err
 		}
-		for text, to := range map[string]*int{a: &c.a, b: &c.b} {
-			if *to, err = strconv.Atoi(text); err != nil || *to < 0 {
-				return nil, fmt.Errorf("%q is no rank", text)
-			}
+		if c.a, err = parseRank(a); err != nil {
+			return nil, err
 		}
-		if a == b {
+		if c.b, err = parseRank(b); err != nil {
+			return nil, err
+		}
+		if c.a == c.b {
 			return nil, fmt.Errorf("%q: a link has two ends", ends)
 		}
 		return c, nil
@@ -50,14 +50,15 @@ func (c linkOf) step(s *Step) error {
 		return c.factor < 1 && slices.Contains(ranks, int32(c.a)) && slices.Contains(ranks, int32(c.b))
 	}
 	if !slices.ContainsFunc(sim.NewGraph(s.Workload).Meetings(), concerned) {
+		if c.factor >= 1 {
+			return fmt.Errorf("%w: ranks %d and %d send no messages to each other, and a collective of both goes at the pace of its slowest link, which need not be theirs: ask bandwidth=x%g", ErrNotApplicable, c.a, c.b, c.factor)
+		}
 		return fmt.Errorf("%w: no operation of the step goes at the pace of a link between ranks %d and %d", ErrNotApplicable, c.a, c.b)
 	}
-	s.changed = append(s.changed, func(m sim.Meeting, ns int64) int64 {
-		if !concerned(m) {
-			return ns
+	s.changed = append(s.changed, func(m sim.Meeting, t *took) {
+		if concerned(m) {
+			t.scale(1 / c.factor)
 		}
-		a := s.fixed(m)
-		return nanoseconds(float64(ns) * (a + (1-a)/c.factor))
 	})
 	return nil
 }
@@ -70,7 +71,7 @@ func (c linkOf) order(o *Order) error {
 	o.note("messages below 64 KiB are latency and keep their time")
 	o.Model.ChangeHops(func(from, to int, _ bool, h sim.Hop) sim.Hop {
 		if from == a && to == b || from == b && to == a {
-			h.Occupied = nanoseconds(float64(h.Occupied) / c.factor)
+			h.Occupied = o.bounded.nanoseconds(float64(h.Occupied) / c.factor)
 		}
 		return h
 	})

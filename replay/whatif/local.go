@@ -14,7 +14,7 @@ var local = Kind{
 	Formula: "forwards wait for the stage before, backwards for nothing; each task takes 1 + EXTRA times as long, for the stage's own head (0 if not given)",
 	Source:  "pipeline parallelism with local learning, PPLL (arXiv 2411.12780)",
 	Cost:    "accuracy: another training algorithm, whose result must be judged by training; memory: a head for each stage", NotModeled: "what the heads look like",
-	Order: true,
+	Order: true, structure: true, once: true,
 	parse: func(value string) (change, error) {
 		if value == "" {
 			return localBy{}, nil

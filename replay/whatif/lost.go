@@ -18,8 +18,8 @@ var lost = Kind{
 		rank, replicas, given := strings.Cut(value, ":")
 		c := lostRank{}
 		var err error
-		if c.rank, err = strconv.Atoi(rank); err != nil || c.rank < 0 {
-			return nil, fmt.Errorf("%q is no rank", rank)
+		if c.rank, err = parseRank(rank); err != nil {
+			return nil, err
 		}
 		if given {
 			if c.replicas, err = strconv.Atoi(replicas); err != nil || c.replicas < 2 {
@@ -44,6 +44,10 @@ func (c lostRank) order(o *Order) error {
 	if place < 0 {
 		return fmt.Errorf("%w: rank %d is not in the pipeline of ranks %v (--pipeline chooses another)", ErrNotApplicable, c.rank, o.Ranks)
 	}
+	if slices.Contains(o.lost, place) {
+		return fmt.Errorf("%w: rank %d can be lost once: say how many replicas are left", ErrNotApplicable, c.rank)
+	}
+	o.lost = append(o.lost, place)
 	o.Model.Slow(place, float64(replicas)/float64(replicas-1))
 	o.note("%d replicas share the work of %d, as if it could be divided evenly", replicas-1, replicas)
 	return nil

@@ -13,7 +13,7 @@ var offload = Kind{
 	Formula: "BYTES (what a traced chunk keeps of a micro-batch, or --activation-bytes) / SPEED each way, one after the other in each direction, beside the tasks; a fetch begins with the task before the backward",
 	Source:  "KARMA (SC 2020, arXiv 2008.11421)",
 	Cost:    "host memory for what is moved; copies share the links to the host", NotModeled: "that copies slow computation or communication down; recomputing what would come too late",
-	Order: true,
+	Order: true, once: true,
 	parse: func(value string) (change, error) {
 		speed, bytes, given := strings.Cut(value, ":")
 		c := moved{}
@@ -43,7 +43,9 @@ func (c moved) order(o *Order) error {
 	if bytes == 0 {
 		return fmt.Errorf("%w: the trace does not tell what a chunk keeps: give it as offload=SPEED:BYTES, or with --activation-bytes", ErrNotApplicable)
 	}
-	o.Shape.Offload = min(1e9*float64(bytes)/c.speed, float64(longest))
+	// Of a micro-batch of the recorded size.
+	recorded := float64(o.Model.Microbatches) / float64(o.Order.Microbatches()/max(1, len(o.Shape.Slices)))
+	o.Shape.Offload = min(recorded*1e9*float64(bytes)/c.speed, float64(longest))
 	o.note("%d bytes a chunk and micro-batch go to host memory and back, at the speed given", bytes)
 	return nil
 }

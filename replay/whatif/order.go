@@ -30,7 +30,13 @@ type Order struct {
 	layers     func(stage int) int64 // of each stage, where they are cut anew
 	unknown    bool                  // what a chunk keeps is not known
 	afterwards []func(*OrderAnswer) error
-	notes      []string
+	lost       []int // places of ranks that are gone
+	// later is how much longer messages and reductions take than what other what-ifs make
+	// of them, ns; free are those that take nothing, whatever else is supposed.
+	later   struct{ messages, reductions int64 }
+	free    struct{ messages, reductions bool }
+	bounded bounded
+	notes   []string
 }
 
 // OrderAnswer is what was found of an order.
@@ -48,7 +54,10 @@ type OrderAnswer struct {
 func (q Question) Order(of Order) (*OrderAnswer, error) {
 	o := of
 	o.Model, o.kept, o.layers, o.unknown, o.notes, o.afterwards = of.Model.Clone(), 1, nil, false, nil, nil
-	for _, p := range q.parts {
+	o.lost, o.bounded, o.later.messages, o.later.reductions, o.free.messages, o.free.reductions = nil, bounded{}, 0, 0, false, false
+	ordered := slices.Clone(q.parts)
+	slices.SortStableFunc(ordered, byStructure)
+	for _, p := range ordered {
 		c, ok := p.change.(orderChange)
 		if !ok {
 			return nil, fmt.Errorf("%w: %s changes what all ranks ran, not the order of a pipeline", ErrNotApplicable, p.kind.Name)
@@ -57,6 +66,7 @@ func (q Question) Order(of Order) (*OrderAnswer, error) {
 			return nil, fmt.Errorf("%s: %w", p.kind.Name, err)
 		}
 	}
+	o.finish()
 	p, err := o.Model.PredictOrder(o.Name, o.Order, o.Shape, o.Options)
 	if errors.Is(err, sim.ErrBlocked) && o.Options.Sends == sim.Blocking {
 		o.note("sends that don't hold the sender, as this needs")
@@ -64,6 +74,9 @@ func (q Question) Order(of Order) (*OrderAnswer, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if o.bounded.hit {
+		o.note(tooLong)
 	}
 	a := &OrderAnswer{Prediction: p, Notes: o.notes}
 	if !o.unknown {
@@ -76,6 +89,29 @@ func (q Question) Order(of Order) (*OrderAnswer, error) {
 		}
 	}
 	return a, nil
+}
+
+// finish changes the model by what is added to what others scale, and by what is free.
+func (o *Order) finish() {
+	later := min(max(o.later.messages, -longest), longest)
+	if later != 0 {
+		o.Model.ChangeHops(func(_, _ int, _ bool, h sim.Hop) sim.Hop {
+			h.Latency += later
+			if h.Latency < 0 { // more than it had
+				h.Occupied, h.Latency = max(h.Occupied+h.Latency, 0), 0
+			}
+			return h
+		})
+	}
+	if before := o.Model.Reduction(); o.later.reductions != 0 && before > 0 {
+		o.Model.ScaleReductions(max(before+float64(min(max(o.later.reductions, -longest), longest)), 0) / before)
+	}
+	if o.free.messages {
+		o.Model.ChangeHops(func(int, int, bool, sim.Hop) sim.Hop { return sim.Hop{} })
+	}
+	if o.free.reductions {
+		o.Model.ScaleReductions(0)
+	}
 }
 
 func (o *Order) note(format string, args ...any) {

@@ -14,7 +14,7 @@ var overlapped = Kind{
 	Formula: "none: what computes next on the rank depends on the collective; full: those dependencies are dropped, the step still ends with its last operation",
 	Source:  "overlap as Lumos (MLSys 2025) and Daydream (ATC 2020) change it",
 	Cost:    "full: a bound; buffers of everything in flight at once, and results that are used before they are there would be wrong", NotModeled: "that overlapped kernels slow each other down; messages of point-to-point keep their overlap",
-	Step: true, structure: true,
+	Step: true, structure: true, once: true,
 	parse: func(value string) (change, error) {
 		switch value {
 		case "none":
@@ -26,9 +26,16 @@ var overlapped = Kind{
 	},
 }
 
+// errCutBeside: buckets and overlap=none contradict each other.
+var errCutBeside = fmt.Errorf("%w: buckets let parts of an all_reduce run beside the work that makes the others, which overlap=none forbids: ask one of them", ErrNotApplicable)
+
 type overlapNone struct{}
 
 func (overlapNone) step(s *Step) error {
+	if s.fused != nil {
+		return errCutBeside
+	}
+	s.serial = true
 	held := 0
 	for _, program := range s.Workload.Programs {
 		device := hasDevice(program)

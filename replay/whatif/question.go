@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -21,15 +22,21 @@ func Parse(text string) (Question, error) {
 	q := Question{Text: strings.TrimSpace(text)}
 	for one := range strings.SplitSeq(q.Text, ",") {
 		name, value, given := strings.Cut(strings.TrimSpace(one), "=")
+		if name == "" {
+			return q, fmt.Errorf("%w %q: one of them is empty (known: %s)", ErrSyntax, text, names())
+		}
 		k, ok := find(name)
 		if !ok {
 			return q, fmt.Errorf("%w %q: unknown name %q (known: %s)", ErrSyntax, text, name, names())
 		}
-		switch optional := strings.HasPrefix(k.Value, "["); {
+		switch {
 		case given && k.Value == "":
 			return q, fmt.Errorf("%w %q: %s takes no value", ErrSyntax, text, name)
-		case (!given || value == "") && k.Value != "" && !optional:
+		case (!given || value == "") && k.Value != "" && !k.Optional():
 			return q, fmt.Errorf("%w %q: %s needs a value: %s=%s, for example %s", ErrSyntax, text, name, name, k.Value, k.Example)
+		}
+		if k.once && slices.ContainsFunc(q.parts, func(p part) bool { return p.kind.Name == name }) {
+			return q, fmt.Errorf("%w %q: %s is given twice: ask each in a --what-if of its own", ErrSyntax, text, name)
 		}
 		c, err := k.parse(value)
 		if err != nil {

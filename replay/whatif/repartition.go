@@ -8,7 +8,7 @@ var repartition = Kind{
 	Formula: "the contiguous partition of the layers with the least longest stage, by dynamic programming over their mean forward and backward",
 	Source:  "BaPipe (arXiv 2012.12544)",
 	Cost:    "memory: weights and activations move with the layers; the fullest rank may hold more", NotModeled: "messages of another size at the new cuts; a layer is not cut within",
-	Order: true,
+	Order: true, once: true,
 	parse: func(string) (change, error) { return balance{}, nil },
 }
 

@@ -14,7 +14,7 @@ var reshard = Kind{
 	Formula: "T = T0/RECEIVERS x (1 + (RECEIVERS - 1)/CHUNKS), 16 chunks if not given",
 	Source:  "cross-mesh resharding by broadcast (MLSys 2023, arXiv 2211.05322); its eager 1F1B is --schedule eager-1f1b",
 	Cost:    "memory: a chunk's buffer on each receiver", NotModeled: "the links among the receivers, taken to be as quick as the one between stages; that each traced message went to so many is what you say",
-	Order: true,
+	Order: true, once: true,
 	parse: func(value string) (change, error) {
 		receivers, chunks, given := strings.Cut(value, ":")
 		c := broadcastTo{chunks: 16}
@@ -38,7 +38,7 @@ func (c broadcastTo) order(o *Order) error {
 	share := (1 + (n-1)/k) / n
 	o.note("each message of the trace is said to have gone to %d receivers; messages below 64 KiB are latency and keep their time", c.receivers)
 	o.Model.ChangeHops(func(_, _ int, _ bool, h sim.Hop) sim.Hop {
-		h.Occupied = nanoseconds(float64(h.Occupied) * share)
+		h.Occupied = o.bounded.nanoseconds(float64(h.Occupied) * share)
 		return h
 	})
 	return nil

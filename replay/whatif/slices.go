@@ -14,7 +14,7 @@ var slices_ = Kind{
 	Formula: "slice i of k takes (1-A)/k + A(2i+1)/k^2 of its task, A the part of a task that is attention over what came before (0 if not given); gaps between tasks are paid for each slice; backwards run the slices in reverse",
 	Source:  "TeraPipe (arXiv 2102.07988)",
 	Cost:    "memory: keys and values of earlier slices are kept; needs a model that is causal along its tokens", NotModeled: "kernels of fewer tokens that use a device less well; slices of uneven length, which TeraPipe chooses",
-	Order: true,
+	Order: true, once: true,
 	parse: func(value string) (change, error) {
 		number, attention, given := strings.Cut(value, ":")
 		n, err := strconv.Atoi(number)

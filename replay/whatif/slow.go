@@ -3,7 +3,6 @@ package whatif
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -13,16 +12,16 @@ var slow = Kind{
 	Formula: "each span of the rank x FACTOR; of a pipeline each task of its place",
 	Source:  "SWARM parallelism (arXiv 2301.11913): unequal peers",
 	Cost:    "none", NotModeled: "work moved to quicker peers; lost does that for a peer that is gone",
-	Step: true, Order: true,
+	Step: true, Order: true, AllRanks: true,
 	parse: func(value string) (change, error) {
 		rank, factor, _ := strings.Cut(value, ":")
-		n, err := strconv.Atoi(rank)
-		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is no rank", rank)
+		n, err := parseRank(rank)
+		if err != nil {
+			return nil, err
 		}
-		f, err := strconv.ParseFloat(strings.Trim(factor, "x"), 64)
-		if err != nil || !(f > 0) || f > 1e6 {
-			return nil, fmt.Errorf("%q is no factor such as 1.2", factor)
+		f, ok := times(factor)
+		if !ok || f > 1e6 {
+			return nil, fmt.Errorf("%q is no factor such as 1.2, from 1e-9 to 1e6", factor)
 		}
 		return slowOf{n, f}, nil
 	},
@@ -40,7 +39,7 @@ func (c slowOf) step(s *Step) error {
 		}
 		for _, t := range program.Tasks {
 			if span := t.GetSpan(); span != nil {
-				span.DurationNs = nanoseconds(float64(span.DurationNs) * c.factor)
+				span.DurationNs = s.bounded.nanoseconds(float64(span.DurationNs) * c.factor)
 			}
 		}
 		return nil

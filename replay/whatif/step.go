@@ -34,9 +34,11 @@ type Step struct {
 	Machines *plan.Machines
 
 	sizes   func(int32, *planpb.Communication) int64
-	changed []func(sim.Meeting, int64) int64
+	changed []func(sim.Meeting, *took)
 	fused   func(sim.Meeting) (int64, bool)
 	unfixed bool
+	serial  bool // no computation runs beside a collective
+	bounded bounded
 	after   []func() // once it was played
 	notes   []string
 }
@@ -50,18 +52,10 @@ type Answer struct {
 // Step asks the question of a step.
 func (q Question) Step(of Step) (*Answer, error) {
 	s := of
-	s.changed, s.notes, s.fused, s.after = nil, nil, nil, nil
+	s.changed, s.notes, s.fused, s.after, s.unfixed, s.serial, s.bounded = nil, nil, nil, nil, false, false, bounded{}
 	s.Workload = proto.CloneOf(of.Workload)
 	ordered := slices.Clone(q.parts)
-	slices.SortStableFunc(ordered, func(a, b part) int {
-		switch {
-		case a.kind.structure == b.kind.structure:
-			return 0
-		case a.kind.structure:
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(ordered, byStructure)
 	for _, p := range ordered {
 		c, ok := p.change.(stepChange)
 		if !ok {
@@ -81,9 +75,7 @@ func (q Question) Step(of Step) (*Answer, error) {
 				ns = made
 			}
 		}
-		for _, change := range s.changed {
-			ns = max(change(m, ns), 0)
-		}
+		ns = s.cost(m, ns)
 		if s.Late != nil {
 			ns += s.Late(m)
 		}
@@ -94,6 +86,9 @@ func (q Question) Step(of Step) (*Answer, error) {
 	}
 	for _, do := range s.after {
 		do()
+	}
+	if s.bounded.hit {
+		s.note(tooLong)
 	}
 	if s.unfixed {
 		s.notes = append(s.notes, "all of an operation's time is taken to go with its size, as no --table tells which part is latency: the effect is an upper bound")
@@ -112,18 +107,6 @@ func (s *Step) bytes(m sim.Meeting) int64 {
 		return m.Count * plan.DType(m.Communication).Size()
 	}
 	return s.sizes(m.Rank, m.Communication)
-}
-
-// fixed is the part of an operation's time that does not depend on its size; where
-// nothing tells, none, and the answer says so.
-func (s *Step) fixed(m sim.Meeting) float64 {
-	if s.Fixed != nil {
-		if part, ok := s.Fixed(m); ok {
-			return min(max(part, 0), 1)
-		}
-	}
-	s.unfixed = true
-	return 0
 }
 
 // count is how many operations of the step a rule concerns.

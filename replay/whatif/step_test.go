@@ -82,7 +82,9 @@ func TestStep(t *testing.T) {
 		{"longer", twoRanks(), "latency=+10ns", 300},
 		{"no less than nothing", twoRanks(), "latency=-1ms", 250},
 		{"both: 40/2 + 10", twoRanks(), "bandwidth=x2,latency=+10ns", 280},
-		{"in their order: (40 + 10)/2", twoRanks(), "latency=+10ns,bandwidth=x2", 275},
+		{"in any order", twoRanks(), "latency=+10ns,bandwidth=x2", 280},
+		{"twice, as x4: 40 (1/2 + 1/8)", half, "bandwidth=x2,bandwidth=x2", 275},
+		{"free, whatever else", twoRanks(), "free=*,latency=+10ns,bandwidth=x2", 250},
 		{"a slow link paces the collective", twoRanks(), "link=0-1:0.5x", 330},
 		{"rank 0 has 300, then 150", twoRanks(), "slow=0:3", 490},
 		{"rank 1 is brought down to 100", twoRanks(), "straggler=heal", 190},
@@ -292,7 +294,10 @@ func TestParse(t *testing.T) {
 		"", "nothing", "free", "free=", "free=alltoall", "free=all_reduce@>=big", "bandwidth=2", "bandwidth=x0", "bandwidth=xNaN", "bandwidth=x-1", "bandwidth=xInf",
 		"latency=5", "latency=", "slow=1", "slow=a:2", "slow=1:0", "straggler", "straggler=help", "overlap=some", "buckets=0", "buckets=-1", "compress=4x",
 		"compress=4x:fast", "compress=4:1GB/s", "slices=0", "link=1:x2", "link=1-1:x2", "link=1-2:2", "link=1-a:x2", "reshard=0", "reshard=2:0", "slices=2:2", "recompute=2", "recompute=1:0", "offload=25", "offload=25GB/s:x", "local-learning=-1",
-		"world-size=x", "world-size=0", "lost=x", "lost=1:1", "fill=0ms", "fill=1ms:1GiB:2GiB:3", "repartition=2", "free=*,repartition,straggler=heal", "free=*,,slow=1:2",
+		"world-size=x", "world-size=0", "lost=x", "lost=1:1", "fill=0ms", "fill=1ms:1GiB:2GiB:3", "repartition=2", "free=*,repartition,straggler=heal", "free=*,,slow=1:2", "free=*,",
+		"link=0-00:x2", "link=4294967296-1:x0.5", "slow=0:xx2", "slow=0:x2x", "slow=4294967296:2", "bandwidth=x2x", "bandwidth=x0x1p3", "bandwidth=x1_0",
+		"straggler=heal,straggler=heal", "overlap=none,overlap=full", "buckets=1KiB,buckets=2KiB", "world-size=4,world-size=8", "slices=2,slices=2",
+		"repartition,repartition", "reshard=2,reshard=4", "offload=1GB/s,offload=2GB/s", "fill=1ms,fill=2ms", "local-learning,local-learning=1",
 	} {
 		if _, err := Parse(text); !errors.Is(err, ErrSyntax) {
 			t.Errorf("%q: %v, want it refused", text, err)

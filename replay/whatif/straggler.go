@@ -14,7 +14,7 @@ var heal = Kind{
 	Formula: "ranks of equal programs: each span at most the median of that span over them; ranks that only communicate alike: all spans of a rank x median work / its work, where that is below 1",
 	Source:  "what-if analysis of stragglers (OSDI 2025, arXiv 2505.05713): re-simulation without stragglers",
 	Cost:    "none, if the straggler's cause can be removed", NotModeled: "why a rank was slow: more work of its own (uneven experts, say) is healed too",
-	Step: true, AllRanks: true,
+	Step: true, once: true, AllRanks: true,
 	parse: func(value string) (change, error) {
 		if value != "heal" {
 			return nil, fmt.Errorf("%q: expected heal", value)

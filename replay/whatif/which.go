@@ -3,6 +3,7 @@ package whatif
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +34,11 @@ func parseWhich(text string) (which, error) {
 	}
 	var err error
 	if w.rule, err = mix.Parse(text + "=gloo"); err != nil {
-		return w, fmt.Errorf("%q: expected an operation with conditions as in a mix, inter or intra", w.text)
+		var reason string
+		if _, after, ok := strings.Cut(err.Error(), strconv.Quote(text+"=gloo")+": "); ok {
+			reason = " (" + strings.TrimPrefix(after, "rule "+strconv.Quote(text+"=gloo")+": ") + ")"
+		}
+		return w, fmt.Errorf("%q: expected an operation with conditions as in a mix, inter or intra%s", w.text, reason)
 	}
 	return w, nil
 }
@@ -78,26 +83,31 @@ func (s *Step) knowNodes(w which) error {
 	return nil
 }
 
-// longest bounds what a single operation, span or message is said to take, in ns, so
-// that the sums of a step stay within 64 bits: 13 days.
-const longest = int64(1) << 50
-
-// nanoseconds is a time that was computed, within what a step can hold.
-func nanoseconds(ns float64) int64 {
-	if !(ns < float64(longest)) {
-		return longest
+// parseRank reads a global rank.
+func parseRank(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > math.MaxInt32 {
+		return 0, fmt.Errorf("%q is no rank", text)
 	}
-	return max(int64(ns), 0)
+	return n, nil
 }
 
 // parseFactor reads "x2", "2x" or "0.5x".
 func parseFactor(text string) (float64, error) {
-	digits := strings.TrimSuffix(strings.TrimPrefix(text, "x"), "x")
-	f, err := strconv.ParseFloat(digits, 64)
-	if err != nil || !(f >= 1e-9 && f <= 1e9) || digits == text {
-		return 0, fmt.Errorf("%q is no factor such as x2 or 0.5x", text)
+	if f, ok := times(text); ok && strings.Contains(text, "x") {
+		return f, nil
 	}
-	return f, nil
+	return 0, fmt.Errorf("%q is no factor such as x2 or 0.5x, from 1e-9 to 1e9", text)
+}
+
+// times reads a number with an x before or after it, or none.
+func times(text string) (float64, bool) {
+	digits, before := strings.CutPrefix(text, "x")
+	if !before {
+		digits = strings.TrimSuffix(text, "x")
+	}
+	f, err := strconv.ParseFloat(digits, 64)
+	return f, err == nil && f >= 1e-9 && f <= 1e9 && !strings.ContainsAny(digits, "xX_")
 }
 
 // parseTime reads a signed time such as +5us, in ns.

@@ -18,7 +18,7 @@ var worldSize = Kind{
 	Formula: "operations of groups over replicas take T0 x C(k n)/C(n), C what --table says of a group's size (measured or by its fit), else their bytes on the busiest wire at the same bandwidth; the rest takes what it took",
 	Source:  "data-parallel scaling as Lumos (MLSys 2025, arXiv 2504.09307) derives it",
 	Cost:    "accuracy: the batch grows with the replicas; memory: none, less where states are sharded over them", NotModeled: "that the slowest of more ranks is slower; latency of more rounds where no --table knows it; links that more machines share",
-	Step: true,
+	Step: true, once: true,
 	parse: func(value string) (change, error) {
 		ranks, group, _ := strings.Cut(value, ":")
 		n, err := strconv.Atoi(ranks)
@@ -39,29 +39,34 @@ func (c scaled) step(s *Step) error {
 	if now < 1 || c.ranks%now != 0 {
 		return fmt.Errorf("%w: %d ranks are no multiple of the job's %d", ErrNotApplicable, c.ranks, now)
 	}
+	k := c.ranks / now
 	over, err := c.groups(s)
+	if k == 1 && c.group == "" {
+		s.note("the job has %d ranks: nothing changes", now)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	k := c.ranks / now
 	byTable, byWire := map[*planpb.Communication]bool{}, map[*planpb.Communication]bool{}
-	grown := func(m sim.Meeting, ns int64) int64 {
+	grown := func(m sim.Meeting, t *took) {
 		if m.Transfer || !over[m.Communication.Group] {
-			return ns
+			return
 		}
 		before := s.groupSize(m)
 		if s.Ratio != nil {
 			if ratio, ok := s.Ratio(m, before, k); ok {
 				byTable[m.Communication] = true
-				return nanoseconds(float64(ns) * ratio)
+				t.whole *= ratio
+				return
 			}
 		}
 		byWire[m.Communication] = true
 		op := plan.Op(m.Communication)
 		if before < 2 { // one rank alone moves nothing, so its time tells nothing
-			return ns
+			return
 		}
-		return nanoseconds(float64(ns) * tune.Wire(op, before*k) / tune.Wire(op, before))
+		t.whole *= tune.Wire(op, before*k) / tune.Wire(op, before)
 	}
 	s.changed = append(s.changed, grown)
 	var named []string

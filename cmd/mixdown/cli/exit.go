@@ -19,6 +19,7 @@ import (
 	"mixdown/replay/cluster"
 	"mixdown/replay/fold"
 	"mixdown/replay/launch"
+	"mixdown/replay/memory"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan"
 	"mixdown/replay/schedule"
@@ -64,6 +65,7 @@ var codes = []struct {
 	{trace.ErrNoStep, Usage},
 	{export.ErrTarget, Usage},
 	{schedule.ErrSpec, Usage},
+	{memory.ErrModel, Usage},
 	{shim.ErrInapplicable, Usage},
 	{plan.ErrNothingToReplay, Inconclusive},
 	{plan.ErrReorder, Inconclusive},
@@ -75,6 +77,7 @@ var codes = []struct {
 	{sim.ErrNoPipeline, Inconclusive},
 	{sim.ErrNoStep, Inconclusive},
 	{sim.ErrBlocked, ReplayFailed},
+	{sim.ErrTooLong, Inconclusive},
 	{diff.ErrNotComparable, Inconclusive},
 	{gate.ErrRegression, Regression},
 	{gate.ErrInconclusive, Inconclusive},

@@ -77,7 +77,7 @@ func listWhatIfs() string {
 		value := ""
 		if k.Value != "" {
 			value = "=" + k.Value
-			if strings.HasPrefix(k.Value, "[") && strings.HasSuffix(k.Value, "]") {
+			if k.Optional() {
 				value = "[=" + k.Value[1:]
 			}
 		}

@@ -22,15 +22,21 @@ func (p *Plans) CostsOf(w, whole *planpb.Workload) *sim.Scaled {
 	}}
 }
 
-// TableCost is what the table says of an operation of so many bytes between so many
-// machines, 0 when not known; false where it says nothing.
+// TableCost is what the table says that an operation of so many bytes between so many
+// machines, 0 when not known, takes, ns; false where it says nothing.
 func (p *Plans) TableCost(m sim.Meeting, backend string, bytes int64, machines int) (int64, bool) {
+	e, ok := p.TableEstimate(m, backend, bytes, machines)
+	return e.Time, ok
+}
+
+// TableEstimate is what the table says of an operation of so many bytes between so many
+// machines, 0 when not known; false where it says nothing.
+func (p *Plans) TableEstimate(m sim.Meeting, backend string, bytes int64, machines int) (tune.Estimate, bool) {
 	if p.Costs == nil {
-		return 0, false
+		return tune.Estimate{}, false
 	}
-	e, ok := p.Costs.Estimate(tune.Query{
+	return p.Costs.Estimate(tune.Query{
 		Contender: tune.ParseContender(backend), Op: plan.CostOp(m.Communication), DType: plan.DType(m.Communication),
 		Bytes: bytes, Ranks: m.Ranks, Nodes: machines, InStep: true,
 	})
-	return e.Time, ok
 }

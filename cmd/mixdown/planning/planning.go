@@ -158,6 +158,9 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 		return nil, err
 	}
 	p.Workload, p.SizeOf, p.Nodes = workload, mix.SizeOf(workload), o.Nodes
+	if used := plan.MachinesUsed(workload.WorldSize, o.Nodes); o.Nodes < 0 || used != o.Nodes {
+		return nil, fmt.Errorf("%w: --nodes %d: %d ranks that fill machines one after the other, as many on each, do not lie on so many", cli.ErrUsage, o.Nodes, workload.WorldSize)
+	}
 	if table != nil {
 		p.Costs, p.Table = table.Costs(), table
 	}

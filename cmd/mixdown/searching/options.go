@@ -49,10 +49,10 @@ func (o *Options) Check() error {
 	if _, ok := sim.ParseSends(o.Sends); o.Sends != "" && !ok {
 		return fmt.Errorf("%w: --sends %q: known are running, blocking", cli.ErrUsage, o.Sends)
 	}
-	if o.WeightShare < 0 || o.WeightShare > 1 {
+	if !(o.WeightShare >= 0 && o.WeightShare <= 1) {
 		return fmt.Errorf("%w: --weight-share %v: expected a part from 0 to 1", cli.ErrUsage, o.WeightShare)
 	}
-	if o.MaxMemory < 0 {
+	if !(o.MaxMemory >= 0) {
 		return fmt.Errorf("%w: --max-memory %v: expected a multiple of the traced memory, such as 1.5", cli.ErrUsage, o.MaxMemory)
 	}
 	for flag, list := range map[string][]int{"--loops": o.Loops, "--microbatches": o.Microbatches} {

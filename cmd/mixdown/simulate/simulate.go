@@ -289,11 +289,17 @@ func (o *Options) orders(r *Result, job *input.Job, mixed *planning.Plans, specs
 			return err
 		}
 		c.Schedule = spec.String()
+		shaped := shape
+		shaped.EarlyReductions, shaped.Sharding = shard != nil, shard
+		shaped.Scale = float64(m.Microbatches) / float64(c.Order.Microbatches())
+		if spec.IsTraced() { // with the sends that it ran with, as it is compared with that
+			if c.Prediction, err = m.PredictOrder(c.Schedule, c.Order, shaped, base.Options); err != nil {
+				return err
+			}
+		}
 		if err := r.add(c); err != nil {
 			return err
 		}
-		shaped := shape
-		shaped.EarlyReductions, shaped.Sharding = shard != nil, shard
 		if err := r.supposeOrder(supposing{m, shaped, len(job.Found.Pipelines)}, c.Schedule, c.Order, c.Options, questions); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ func (r *Result) writeText(o *Options) error {
 	p := report.NewPage(false)
 	r.writeUnchanged(p)
 	if r.Baseline != nil {
-		r.writeOrders(p)
+		r.writeOrders(p, o)
 	}
 	if r.Workload != nil {
 		r.writeMixes(p)
@@ -36,7 +36,7 @@ func (r *Result) writeText(o *Options) error {
 	return r.figure().Text(o.Streams.Out, gantt.TextOptions{Width: o.Width})
 }
 
-func (r *Result) writeOrders(p *report.Page) {
+func (r *Result) writeOrders(p *report.Page, o *Options) {
 	b := r.Baseline
 	others := ""
 	if r.Pipelines > 1 {
@@ -73,11 +73,34 @@ func (r *Result) writeOrders(p *report.Page) {
 		}
 	}
 	p.Grid(g)
+	if o.Search && r.Searched == 0 {
+		p.Linef("The search found no order within the limits%s.", o.limits())
+	}
 	if r.Searched > 0 {
 		p.Linef("The search found %d orders within the limits; \"best of both\": no other is as fast and as small.", r.Searched)
 	}
 	r.writeNotes(p)
 	r.writeApply(p)
+}
+
+// limits names what keeps orders out of a search.
+func (o *Options) limits() string {
+	var flags []string
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"--max-memory", o.Orders.MaxMemory > 0}, {"--memory-limit", o.Orders.MemoryLimit != ""},
+		{"--loops", o.Orders.Loops != nil}, {"--microbatches", o.Orders.Microbatches != nil},
+	} {
+		if f.given {
+			flags = append(flags, f.name)
+		}
+	}
+	if len(flags) == 0 {
+		return ""
+	}
+	return ": loosen " + strings.Join(flags, " or ")
 }
 
 // times writes a multiple, "-" where it is not known.

@@ -104,8 +104,14 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 	return nil
 }
 
+// small is a size, in bytes, whose time is taken not to depend on it where the table
+// has no smaller one.
+const small = 4 << 10
+
 // fixedBy is the part of an operation's time that the table says does not depend on
-// its size: the time of one byte.
+// its size: what is left at none, on the line through the smallest size that was
+// measured and the operation's. A table that has the operation's size alone says
+// nothing of it, but for small ones.
 func fixedBy(p *planning.Plans, w *planpb.Workload) func(sim.Meeting) (float64, bool) {
 	sizes, on := mix.SizeOf(w), plan.NewMachines(w, p.Nodes)
 	return func(m sim.Meeting) (float64, bool) {
@@ -118,12 +124,20 @@ func fixedBy(p *planning.Plans, w *planpb.Workload) func(sim.Meeting) (float64, 
 			bytes = sizes(m.Rank, m.Communication)
 		}
 		machines := on.Of(m.Rank, m.Communication)
-		all, ok := p.TableCost(m, backend, bytes, machines)
-		least, ok2 := p.TableCost(m, backend, 1, machines)
-		if !ok || !ok2 || all <= 0 {
+		all, ok := p.TableEstimate(m, backend, bytes, machines)
+		least, ok2 := p.TableEstimate(m, backend, min(bytes, 1), machines)
+		if !ok || !ok2 || all.Time <= 0 {
 			return 0, false
 		}
-		return float64(least) / float64(all), true
+		from := float64(least.Smallest)
+		switch {
+		case float64(bytes) >= 2*from:
+			rise := float64(all.Time-least.Time) / max(float64(bytes)-from, 1)
+			return (float64(least.Time) - rise*from) / float64(all.Time), true
+		case bytes <= small:
+			return 1, true
+		}
+		return 0, false
 	}
 }
 
@@ -185,6 +199,9 @@ func (r *Result) supposeOrder(s supposing, name string, order schedule.Order, op
 		v.Memory = nil
 		if a.Held != nil {
 			held := *a.Held / slices.Max(r.base.Held)
+			if s.shape.Scale > 0 { // micro-batches of another size
+				held *= s.shape.Scale
+			}
 			v.Memory = &held
 		}
 		off, effect := r.Baseline.Fidelity.Ratio-1, v.Predicted-1
