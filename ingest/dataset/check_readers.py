@@ -21,7 +21,7 @@ import sqlglot
 I, T, B, L = pa.int64(), pa.string(), pa.bool_(), pa.list_(pa.int64())
 # Column types, and whether null is allowed (?), as "mixdown help datasets" has them.
 TABLES = {
-    "events": "event:I name:T category:T thread:I ts:I dur:I offset:I correlation:I? stream:I? device:I? phase:T?",
+    "events": "event:I name:T category:T thread:I ts:I dur:I offset:I correlation:I? stream:I? device:I? phase:T? blocks:I?",
     "operations": "operation:I op:T group:I index_in_group:I dtype:T? in_elements:I? out_elements:I? in_bytes:I? out_bytes:I? "
     "in_splits:L? out_splits:L? splits_known:B splits_estimated:B tensors:Y? channels:I? root:I? transfers:X? seq:I? comms_id:U? thread:I? "
     "issued_ns:I returned_ns:I ts:I dur:I stream:T? name:T module:T? offset:I record_function:I? event:I? events:L?",

@@ -19,10 +19,11 @@ type table struct {
 // column is a column of a table. A scalar has one leaf; a list of records has
 // one for each field.
 type column struct {
-	name   string
-	node   schema.Node
-	leaves []leaf
-	coding coding
+	name    string
+	node    schema.Node
+	leaves  []leaf
+	coding  coding
+	isLater bool // see later
 }
 
 // coding is how a column is stored.
@@ -178,6 +179,13 @@ func truth(name string, field func(i int) *bool) column {
 // are null throughout, so that it is for required ones.
 func (c column) as(how coding) column {
 	c.coding = how
+	return c
+}
+
+// later says that datasets written before the column was added don't have it: its
+// rows then keep what they are made with. Such columns are the last of their table.
+func (c column) later() column {
+	c.isLater = true
 	return c
 }
 

@@ -70,6 +70,15 @@ func events(r *trace.Rank) *table {
 					return parquet.ByteArray(ev.Phase[i].String()), ev.Phase[i] != trace.UnknownPhase
 				},
 				func(i int, v parquet.ByteArray) (err error) { ev.Phase[i], err = parsePhase(v); return err }),
+			optional("blocks",
+				func(i int) (int64, bool) { return int64(ev.Blocks[i]), ev.Blocks[i] > 0 },
+				func(i int, v int64) error {
+					if v < 1 || v > math.MaxInt32 {
+						return fmt.Errorf("%d blocks", v)
+					}
+					ev.Blocks[i] = int32(v)
+					return nil
+				}).later(),
 		},
 	}
 }
@@ -93,6 +102,7 @@ func growEvents(ev *trace.Events, n int) {
 	ev.Stream = append(ev.Stream, slices.Repeat([]int64{trace.NoStream}, n)...)
 	ev.Device = append(ev.Device, slices.Repeat([]int32{-1}, n)...)
 	ev.Phase = append(ev.Phase, make([]trace.Phase, n)...)
+	ev.Blocks = append(ev.Blocks, make([]int32, n)...)
 }
 
 func parseCategory(v []byte) (trace.Category, error) {

@@ -34,6 +34,29 @@ func sample() *trace.Rank {
 	return r
 }
 
+// TestColumnAddedLater: a file of a version that did not have the last column is read
+// without it; one that lacks another is refused.
+func TestColumnAddedLater(t *testing.T) {
+	for less, fails := range []bool{false, false, true} {
+		r := sample()
+		r.Events.Blocks[0] = 5
+		old := events(r)
+		old.columns = old.columns[:len(old.columns)-less]
+		var b bytes.Buffer
+		if err := encode(&b, old); err != nil {
+			t.Fatal(err)
+		}
+		back := &trace.Rank{Names: trace.NewStrings()}
+		err := decode(b.Bytes(), old.rows, events(back))
+		if (err != nil) != fails {
+			t.Errorf("%d columns less: %v", less, err)
+		}
+		if want := int32(5 * (1 - less)); !fails && (back.Events.Len() != old.rows || back.Events.Blocks[0] != want || back.Events.Phase[0] != trace.Forward) {
+			t.Errorf("%d columns less: %d rows, %d blocks", less, back.Events.Len(), back.Events.Blocks[0])
+		}
+	}
+}
+
 // FuzzDecode: whatever the bytes, an error or a table, never a panic, and never
 // more memory than the bytes account for.
 func FuzzDecode(f *testing.F) {

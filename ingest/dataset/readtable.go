@@ -82,6 +82,9 @@ func decodeGroup(group *file.RowGroupReader, whole *schema.Schema, data []byte, 
 	buffers := &sync.Pool{New: func() any { return memory.NewResizableBuffer(pool) }}
 	i := 0
 	for _, c := range t.columns {
+		if i == whole.NumColumns() {
+			break // what follows was added later
+		}
 		for _, l := range c.leaves {
 			chunk, err := group.MetaData().ColumnChunk(i)
 			if err != nil {
@@ -110,7 +113,8 @@ func decodeGroup(group *file.RowGroupReader, whole *schema.Schema, data []byte, 
 	return nil
 }
 
-// sameSchema compares the columns of a file with those that t reads.
+// sameSchema compares the columns of a file with those that t reads. Columns that
+// were added later may be missing.
 func sameSchema(have *schema.Schema, t *table) error {
 	fields := make(schema.FieldList, len(t.columns))
 	for i, c := range t.columns {
@@ -121,10 +125,17 @@ func sameSchema(have *schema.Schema, t *table) error {
 		return err
 	}
 	want := schema.NewSchema(root)
-	if want.NumColumns() != have.NumColumns() {
-		return fmt.Errorf("it has %d columns, not %d", have.NumColumns(), want.NumColumns())
+	least := want.NumColumns()
+	for _, c := range t.columns {
+		if c.isLater {
+			least -= len(c.leaves)
+		}
 	}
-	for i := range want.NumColumns() {
+	n := have.NumColumns()
+	if n != want.NumColumns() && n != least {
+		return fmt.Errorf("it has %d columns, not %d", n, want.NumColumns())
+	}
+	for i := range n {
 		if !want.Column(i).Equals(have.Column(i)) || want.Column(i).Path() != have.Column(i).Path() {
 			return fmt.Errorf("its column %d is %s, not the %s of this version", i, have.Column(i).Path(), want.Column(i).Path())
 		}

@@ -141,6 +141,8 @@ func readDeviceArgs(ev *chrome.Event, row *trace.Row) (communicates bool) {
 			if n, ok := v.Int(); ok {
 				row.Device = int32(n)
 			}
+		case "grid":
+			row.Blocks = gridBlocks(v)
 		case "Collective name":
 			communicates = true
 		}

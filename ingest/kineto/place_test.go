@@ -12,15 +12,21 @@ func TestHostGPUsAndChannels(t *testing.T) {
 	for _, c := range []struct {
 		head, grid string
 		want       string // host, SMs, channels
+		blocks     int
 	}{
-		{`"host_name":"node7","deviceProperties":[{"id":0,"name":"A","numSms":108},{"id":1,"name":"A","numSms":108}],`, `[24,1,1]`, "node7 108 24"},
-		{`"deviceProperties":[{"id":0,"numSms":108},{"id":1,"numSms":132}],`, `[2,3,1]`, " 0 6"},
-		{`"host_name":7,"deviceProperties":[{"id":0,"numSms":-5}],`, `"24"`, " 0 0"},
-		{`"deviceProperties":{"numSms":4},`, `[0,1,1]`, " 0 0"},
-		{``, `[9000000000000000000,2,1]`, " 0 0"},
+		{`"host_name":"node7","deviceProperties":[{"id":0,"name":"A","numSms":108},{"id":1,"name":"A","numSms":108}],`, `[24,1,1]`, "node7 108 24", 24},
+		{`"deviceProperties":[{"id":0,"numSms":108},{"id":1,"numSms":132}],`, `[2,3,1]`, " 0 6", 6},
+		{`"host_name":7,"deviceProperties":[{"id":0,"numSms":-5}],`, `"24"`, " 0 0", 0},
+		{`"deviceProperties":{"numSms":4},`, `[0,1,1]`, " 0 0", 0},
+		{``, `[9000000000000000000,2,1]`, " 0 0", 0},
+		{``, `[]`, " 0 0", 0},
+		{``, `[40000,8,2]`, " 0 0", 640_000},
 	} {
 		run := one(t, c.head, fmt.Sprintf(events, c.grid))
 		r := run.Ranks[0]
+		if got := r.Events.Blocks[r.Operations[0].Event]; int(got) != c.blocks {
+			t.Errorf("grid %s: %d blocks, want %d", c.grid, got, c.blocks)
+		}
 		if got := fmt.Sprint(r.Host, " ", r.SMs, " ", r.Operations[0].Channels); got != c.want {
 			t.Errorf("%s grid %s: %q, want %q", c.head, c.grid, got, c.want)
 		}

@@ -2,6 +2,7 @@ package kineto
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"strings"
 
@@ -145,22 +146,32 @@ func (rec *record) readArgs(args chrome.Args) {
 	rec.sized = hasIn && hasOut && rec.dtype != ""
 }
 
-// blocks is the number of blocks of a grid, [16, 1, 1]; 0 where there are more than
-// a GPU runs at once, as communication's kernels never have.
+// blocks is the number of blocks of communication's kernel, 0 where its grid has more
+// than a GPU runs at once, as those never have.
 func blocks(v chrome.Value) int {
+	n := int(gridBlocks(v))
+	if n > maxSMs {
+		return 0
+	}
+	return n
+}
+
+// gridBlocks is the number of blocks of a kernel's grid, [128, 64, 1]; 0 where v is no
+// grid, or has more than can be counted.
+func gridBlocks(v chrome.Value) int32 {
 	n := int64(1)
 	v.Each(func(side chrome.Value) bool {
 		s, ok := side.Int()
-		if !ok || s < 1 || s > maxSMs {
+		if !ok || s < 1 || s > math.MaxInt32 {
 			s = 0
 		}
 		n *= s
-		return n > 0 && n <= maxSMs
+		return n > 0 && n <= math.MaxInt32
 	})
-	if v.Kind() != chrome.Array || n > maxSMs {
+	if v.Kind() != chrome.Array || v.Len() == 0 || n > math.MaxInt32 {
 		return 0
 	}
-	return int(n)
+	return int32(n)
 }
 
 // text is the string of v, "" when it is none.

@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,9 +69,47 @@ func (s *run) kernel(r *rank, operator string, ns int64) {
 	r.out.span("cpu_op", operator, programThread, r.program, r.program+s.LaunchNs, `"External id": `+itoa64(r.ids))
 	r.out.span("cuda_runtime", "cudaLaunchKernel", programThread, launch, launch+s.LaunchNs/3, correlation)
 	start := max(launch+kernelLatency, r.compute)
-	r.compute = start + ns
+	r.compute = s.contended(r, start, ns)
+	if s.Contention > 0 {
+		correlation += `, "grid": [` + itoa(grids[operator]) + `, 4, 1], "block": [128, 1, 1]`
+	}
 	r.out.onStream("ampere_sgemm_128x64_tn", computeStream, start, r.compute, correlation)
 	r.program += s.LaunchNs
+}
+
+// grids are how many columns of blocks the kernels of operators have, which do
+// different work.
+var grids = map[string]int{"aten::mm": 64, "aten::cumsum": 1}
+
+// contended is when a kernel ends that starts at a moment and takes ns alone: while
+// communication runs on the device it gets on more slowly.
+func (s *run) contended(r *rank, start, ns int64) int64 {
+	left, at := float64(ns), start
+	for left > 0 {
+		beside, next := false, int64(1)<<62
+		for _, iv := range r.talk {
+			switch {
+			case iv.start <= at && at < iv.end:
+				beside = true
+				next = min(next, iv.end)
+			case iv.start > at:
+				next = min(next, iv.start)
+			}
+		}
+		pace := 1.0
+		if beside {
+			pace = 1 / s.Contention
+		}
+		if done := float64(next-at) * pace; left > done {
+			left -= done
+			at = next
+			continue
+		}
+		at += int64(left/pace + 0.5)
+		left = 0
+	}
+	r.talk = slices.DeleteFunc(r.talk, func(iv interval) bool { return iv.end <= at })
+	return at
 }
 
 // issue lets the program call a communication and returns when the rank arrives.
@@ -114,6 +153,9 @@ func (s *run) issue(p *part) int64 {
 func (s *run) finish(p *part, arrival, end int64, dropped bool) {
 	r := p.r
 	r.stream[p.c.Scope] = end
+	if s.Contention > 1 && !s.Host {
+		r.talk = append(r.talk, interval{arrival, end})
+	}
 	if s.Host {
 		s.finishOnHost(p, arrival, end, dropped)
 		return

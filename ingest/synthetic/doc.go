@@ -18,6 +18,9 @@
 // the ends of collectives can be used to align clocks. Unless Async is set, the
 // next computation waits for the end.
 //
+// With Options.Contention a kernel on a device gets on that many times more slowly
+// while communication runs there, waiting for other ranks or not.
+//
 // A straggler computes longer before one collective of one step. A dropped event
 // is the kernel (or the worker's annotation, on the host) of one member that the
 // file lacks, as when the profiler ran out of buffers: what the CPU recorded of

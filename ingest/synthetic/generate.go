@@ -24,6 +24,9 @@ type run struct {
 	delays  map[place]int64
 }
 
+// interval is true time, ns.
+type interval struct{ start, end int64 }
+
 // place is a communication as one rank sees it.
 type place struct{ rank, step, collective int }
 
@@ -37,7 +40,8 @@ type rank struct {
 	stream  [numScopes]int64 // the stream or worker thread of each scope is
 	pending int64            // the latest end of communication not waited for
 	seq     [numScopes]int64
-	ids     int64 // last correlation or record function id given out
+	talk    []interval // communication on its device that is not over at compute
+	ids     int64      // last correlation or record function id given out
 }
 
 // Generate simulates a run and writes the trace of rank i to files[i].
@@ -186,7 +190,7 @@ func (s *run) together(ev *Event, parts []part) {
 		in, out := p.c.sizes(p.op, len(p.group.ranks))
 		bytes = max(bytes, 4*in, 4*out)
 	}
-	ev.Transfer = s.noisy(s.rng, 8_000+bytes/100) // 8 us and 100 GB/s
+	ev.Transfer = s.noisy(s.rng, 8_000+int64(float64(bytes)/s.BytesPerNs)) // 8 us, and as a rule 100 GB/s
 	last := ev.LastArrival()
 	for k := range parts {
 		p := &parts[k]

@@ -73,6 +73,8 @@ type Options struct {
 	Kernels     int       // computations in each step, spread around the communication; default 8
 	KernelNs    int64     // mean length of one; default 100,000
 	LaunchNs    int64     // what one launch costs the program; default 6,000
+	Contention  float64   // how many times as long a device's kernels take while communication runs on it; 1 or more, which writes their grids too; default: none, and no grids
+	BytesPerNs  float64   // of communication; default 100
 	Pace        []float64 // by rank: how many times as long its computation takes; ranks beyond its end 1
 
 	Clocks     []Clock // by rank; ranks beyond its end have true clocks
@@ -111,6 +113,9 @@ func (o Options) withDefaults() Options {
 	set64(&o.LaunchNs, 6_000)
 	set64(&o.EndSkewNs, 3_000)
 	set64(&o.Start, defaultStart)
+	if o.BytesPerNs == 0 {
+		o.BytesPerNs = 100
+	}
 	o.EndSkewNs = max(o.EndSkewNs, 0)
 	if o.Collectives == nil {
 		o.Collectives = []Collective{
@@ -134,6 +139,9 @@ func (o Options) check() error {
 	}
 	if o.DropShare < 0 || o.DropShare > 1 || o.Noise < 0 {
 		return fail("a share of %g or noise of %g", o.DropShare, o.Noise)
+	}
+	if o.Contention != 0 && !(o.Contention >= 1 && o.Contention <= 1000) || !(o.BytesPerNs > 0) {
+		return fail("contention of %g or %g bytes a ns", o.Contention, o.BytesPerNs)
 	}
 	groups, transfers := false, false
 	for _, c := range o.Collectives {

@@ -51,6 +51,7 @@ type Events struct {
 	Stream      []int64 // device stream, NoStream when absent
 	Device      []int32 // device index, -1 when absent
 	Phase       []Phase // of device events and communication records
+	Blocks      []int32 // of a kernel: blocks of its grid, 0 when not known
 }
 
 // Row is one event, to append to or read from Events.
@@ -64,6 +65,7 @@ type Row struct {
 	Stream      int64
 	Device      int32
 	Phase       Phase
+	Blocks      int32
 }
 
 // Append adds an event and returns its index.
@@ -78,6 +80,7 @@ func (e *Events) Append(r Row) int {
 	e.Stream = append(e.Stream, r.Stream)
 	e.Device = append(e.Device, r.Device)
 	e.Phase = append(e.Phase, r.Phase)
+	e.Blocks = append(e.Blocks, r.Blocks)
 	return len(e.Name) - 1
 }
 
@@ -94,6 +97,7 @@ func (e *Events) Grow(n int) {
 		e.Stream = grown(e.Stream, more)
 		e.Device = grown(e.Device, more)
 		e.Phase = grown(e.Phase, more)
+		e.Blocks = grown(e.Blocks, more)
 	}
 }
 
@@ -122,10 +126,10 @@ func (e *Events) AppendRows(rows []Row) {
 		r := &rows[i]
 		ts[i], dur[i], offset[i] = r.TS, r.Dur, r.Offset
 	}
-	correlation, stream, device := e.Correlation[n:], e.Stream[n:], e.Device[n:]
+	correlation, stream, device, blocks := e.Correlation[n:], e.Stream[n:], e.Device[n:], e.Blocks[n:]
 	for i := range rows {
 		r := &rows[i]
-		correlation[i], stream[i], device[i] = r.Correlation, r.Stream, r.Device
+		correlation[i], stream[i], device[i], blocks[i] = r.Correlation, r.Stream, r.Device, r.Blocks
 	}
 }
 
@@ -138,6 +142,7 @@ func (e *Events) extend(by int) {
 	e.Name, e.Category, e.Thread = e.Name[:n], e.Category[:n], e.Thread[:n]
 	e.TS, e.Dur, e.Offset = e.TS[:n], e.Dur[:n], e.Offset[:n]
 	e.Correlation, e.Stream, e.Device, e.Phase = e.Correlation[:n], e.Stream[:n], e.Device[:n], e.Phase[:n]
+	e.Blocks = e.Blocks[:n]
 }
 
 // Len is the number of events.

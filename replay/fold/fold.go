@@ -77,6 +77,7 @@ func Fold(w *planpb.Workload, ranks int) (*Folded, error) {
 func Keep(w *planpb.Workload, kept []int32) (*Folded, error) {
 	f := &Folded{whole: w, From: len(w.Programs), Workload: &planpb.Workload{
 		WorldSize: w.WorldSize, Step: w.Step, TraceStepNs: w.TraceStepNs, ClocksDiffer: w.ClocksDiffer, Dependencies: w.Dependencies,
+		Slowdowns: w.Slowdowns,
 	}}
 	keeps := map[int32]bool{}
 	for _, r := range kept {

@@ -90,7 +90,7 @@ func cutProgram(program *planpb.Program, parts map[*planpb.Communication]int64) 
 				if i == 0 {
 					p.Deps = deps
 				}
-				p.GetSpan().DurationNs = part(whole, int(i), int(n))
+				Resize(p.GetSpan(), part(whole, int(i), int(n)))
 				add(p)
 			}
 		default:

@@ -30,6 +30,8 @@ type kernelRun struct {
 	critical int   // index of the launch c, 0 when the first launch decides
 	tail     int64 // ns, own from the critical item on
 	lead     int64 // ns, communication: from when it could start to its start
+
+	kernels, tailKernels int64 // ns, of total and of tail: time in which kernels compute
 }
 
 // runs cuts the streams into runs, by launch. A run ends after an item that
@@ -75,6 +77,7 @@ func (d *deviceRank) makeRun(l *line, items []*item) kernelRun {
 		previous = l.items[k-1].end
 	}
 	own := make([]int64, len(items))
+	kernels := make([]int64, len(items))
 	lag := make([]int64, len(items)) // from the launch to when the kernel could start, not in own
 	for k, it := range items {
 		ready := previous
@@ -94,18 +97,23 @@ func (d *deviceRank) makeRun(l *line, items []*item) kernelRun {
 			own[k] -= min(run.lead, max(it.launch+lag[k]-ready, 0))
 		}
 		run.total += own[k]
+		if it.computes {
+			kernels[k] = min(max(it.end-max(ready, it.start), 0), own[k])
+			run.kernels += kernels[k]
+		}
 		previous = max(previous, it.end)
 	}
 	if !items[0].launched {
 		return run
 	}
-	tail := int64(0)
+	tail, tailKernels := int64(0), int64(0)
 	best := items[0].launch + run.total
-	run.tail = run.total
+	run.tail, run.tailKernels = run.total, run.kernels
 	for k := len(items) - 1; k > 0; k-- {
 		tail += own[k]
+		tailKernels += kernels[k]
 		if at := items[k].launch + lag[k] + tail; at > best {
-			best, run.critical, run.tail = at, k, lag[k]+tail
+			best, run.critical, run.tail, run.tailKernels = at, k, lag[k]+tail, tailKernels
 		}
 	}
 	run.total += lag[run.critical]

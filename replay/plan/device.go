@@ -40,6 +40,7 @@ type item struct {
 	thread      trace.ThreadID
 	start, end  int64
 	operation   int     // of the rank, -1 for computation
+	computes    bool    // a kernel that does not communicate
 	deps        []*item // on other streams
 	referenced  bool    // something depends on it
 	hostSegment int     // host waits before its launch: the host's time is rigid only between two
@@ -115,6 +116,7 @@ func (d *deviceRank) gather() {
 			it.operation = op
 			first[op] = it
 		}
+		it.computes = it.operation < 0 && ev.Category[i] == trace.Kernel
 		d.items = append(d.items, it)
 		l := d.lines[it.stream]
 		if l == nil {
@@ -359,12 +361,14 @@ func (d *deviceRank) emitRun(b *builder, run kernelRun, host *hostLine) {
 		return
 	}
 	if run.critical > 0 {
-		b.span(name, planpb.Span_DEVICE, first.start, run.total-run.tail, deps...)
+		b.span(name, planpb.Span_DEVICE, first.start, run.total-run.tail, deps...).span.KernelNs = run.kernels - run.tailKernels
 		deps = []*node{host.launchedAt[run.items[run.critical]]}
 		last.node = b.span(name, planpb.Span_DEVICE, run.items[run.critical].start, run.tail, deps...)
+		last.node.span.KernelNs = run.tailKernels
 		return
 	}
 	last.node = b.span(name, planpb.Span_DEVICE, first.start, run.total, deps...)
+	last.node.span.KernelNs = run.kernels
 }
 
 // emitCommunication makes a communication, after a span for the time between

@@ -63,6 +63,8 @@ type Graph struct {
 	// needing[needingAt[i]:needingAt[i+1]], itself among them.
 	needing, needingAt []int32
 
+	slowed *slowed // nil: spans take as long whatever runs beside them
+
 	// contradicted is how many dependencies the times of the trace contradict: tasks of
 	// one stream that overlapped, and members of an operation that left before others
 	// came. They are not in the graph.
@@ -106,6 +108,7 @@ func NewGraph(w *planpb.Workload) *Graph {
 	g.measure()
 	g.index()
 	g.afterAt, g.after = group(n, len(edges), func(i int) (int32, int32) { return edges[i].before, edges[i].after })
+	g.slowed = newSlowed(g)
 	return g
 }
 

@@ -31,8 +31,19 @@ func PlayWorkload(w *planpb.Workload, cost CommunicationCost) (*WorkloadRun, err
 // Play plays the programs of all ranks against each other: a task starts when
 // what it depends on has ended, an operation of several ranks moves when the last
 // of them is there. Streams run side by side; nothing else holds them up, so what
-// ranks share (cores, links) must be in the costs.
+// ranks share (cores, links) must be in the costs. Where the workload knows how much
+// communication slows kernels (Contend), their spans last as long as what then runs
+// beside them makes them.
 func (g *Graph) Play(cost CommunicationCost) (*WorkloadRun, error) {
+	run, err := g.playOnce(cost)
+	if err != nil || g.slowed == nil {
+		return run, err
+	}
+	return g.settle(run, cost)
+}
+
+// playOnce plays all tasks with the lengths that they have.
+func (g *Graph) playOnce(cost CommunicationCost) (*WorkloadRun, error) {
 	p := newWorkloadPlayer(g, cost)
 	for n := range p.waits {
 		if p.waits[n] == 0 {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mixdown/replay/plan"
 )
 
 var slow = Kind{
@@ -39,7 +41,7 @@ func (c slowOf) step(s *Step) error {
 		}
 		for _, t := range program.Tasks {
 			if span := t.GetSpan(); span != nil {
-				span.DurationNs = s.bounded.nanoseconds(float64(span.DurationNs) * c.factor)
+				plan.Resize(span, s.bounded.nanoseconds(float64(span.DurationNs)*c.factor))
 			}
 		}
 		return nil

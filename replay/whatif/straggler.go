@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mixdown/replay/fold"
+	"mixdown/replay/plan"
 	"mixdown/replay/plan/planpb"
 )
 
@@ -84,7 +85,7 @@ func healTasks(w *planpb.Workload, set []int) {
 		most := median(list)
 		for _, i := range set {
 			if span := w.Programs[i].Tasks[k].GetSpan(); span != nil {
-				span.DurationNs = min(span.DurationNs, most)
+				plan.Resize(span, min(span.DurationNs, most))
 			}
 		}
 	}
@@ -103,7 +104,7 @@ func healWork(w *planpb.Workload, set []int) {
 		}
 		for _, t := range w.Programs[i].Tasks {
 			if span := t.GetSpan(); span != nil {
-				span.DurationNs = int64(float64(span.DurationNs) * float64(most) / float64(list[n]))
+				plan.Resize(span, int64(float64(span.DurationNs)*float64(most)/float64(list[n])))
 			}
 		}
 	}

@@ -699,9 +699,15 @@ func (x *Origin) GetIssued() int64 {
 // Span is time in which the rank computed or launched, never time spent waiting
 // for communication.
 type Span struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          Span_Kind              `protobuf:"varint,1,opt,name=kind,proto3,enum=mixdown.plan.v1.Span_Kind" json:"kind,omitempty"`
-	DurationNs    int64                  `protobuf:"varint,2,opt,name=duration_ns,json=durationNs,proto3" json:"duration_ns,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Kind       Span_Kind              `protobuf:"varint,1,opt,name=kind,proto3,enum=mixdown.plan.v1.Span_Kind" json:"kind,omitempty"`
+	DurationNs int64                  `protobuf:"varint,2,opt,name=duration_ns,json=durationNs,proto3" json:"duration_ns,omitempty"`
+	// Of a device: how long of that kernels computed, which communication beside them
+	// slows down. The rest is copies, gaps, and waiting.
+	KernelNs int64 `protobuf:"varint,3,opt,name=kernel_ns,json=kernelNs,proto3" json:"kernel_ns,omitempty"`
+	// Where a simulation lets communication slow kernels: how long communication of the
+	// rank's device runs beside it when the step is played as it was.
+	BesideNs      int64 `protobuf:"varint,4,opt,name=beside_ns,json=besideNs,proto3" json:"beside_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -746,6 +752,20 @@ func (x *Span) GetKind() Span_Kind {
 func (x *Span) GetDurationNs() int64 {
 	if x != nil {
 		return x.DurationNs
+	}
+	return 0
+}
+
+func (x *Span) GetKernelNs() int64 {
+	if x != nil {
+		return x.KernelNs
+	}
+	return 0
+}
+
+func (x *Span) GetBesideNs() int64 {
+	if x != nil {
+		return x.BesideNs
 	}
 	return 0
 }
@@ -1632,8 +1652,12 @@ type Workload struct {
 	TraceStepNs int64                  `protobuf:"varint,5,opt,name=trace_step_ns,json=traceStepNs,proto3" json:"trace_step_ns,omitempty"` // first start to last end over all ranks in the trace, aligned clocks
 	// The ranks' clocks could not be compared: times of different ranks' tasks must
 	// not be, all start together, and trace_step_ns is of the rank that took longest.
-	ClocksDiffer  bool          `protobuf:"varint,6,opt,name=clocks_differ,json=clocksDiffer,proto3" json:"clocks_differ,omitempty"`
-	Dependencies  *Dependencies `protobuf:"bytes,7,opt,name=dependencies,proto3" json:"dependencies,omitempty"`
+	ClocksDiffer bool          `protobuf:"varint,6,opt,name=clocks_differ,json=clocksDiffer,proto3" json:"clocks_differ,omitempty"`
+	Dependencies *Dependencies `protobuf:"bytes,7,opt,name=dependencies,proto3" json:"dependencies,omitempty"`
+	// How much longer kernels take beside communication, for simulations: by backend
+	// of the communication, "" for any that is not listed. Empty: as long as in the
+	// trace, whatever runs beside them.
+	Slowdowns     []*Slowdown `protobuf:"bytes,8,rep,name=slowdowns,proto3" json:"slowdowns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1717,6 +1741,67 @@ func (x *Workload) GetDependencies() *Dependencies {
 	return nil
 }
 
+func (x *Workload) GetSlowdowns() []*Slowdown {
+	if x != nil {
+		return x.Slowdowns
+	}
+	return nil
+}
+
+// Slowdown is how much longer a kernel takes while communication runs beside it on
+// its device.
+type Slowdown struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Backend       string                 `protobuf:"bytes,1,opt,name=backend,proto3" json:"backend,omitempty"` // as Communication.backend has it
+	Factor        float64                `protobuf:"fixed64,2,opt,name=factor,proto3" json:"factor,omitempty"` // 1 or more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Slowdown) Reset() {
+	*x = Slowdown{}
+	mi := &file_plan_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Slowdown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Slowdown) ProtoMessage() {}
+
+func (x *Slowdown) ProtoReflect() protoreflect.Message {
+	mi := &file_plan_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Slowdown.ProtoReflect.Descriptor instead.
+func (*Slowdown) Descriptor() ([]byte, []int) {
+	return file_plan_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Slowdown) GetBackend() string {
+	if x != nil {
+		return x.Backend
+	}
+	return ""
+}
+
+func (x *Slowdown) GetFactor() float64 {
+	if x != nil {
+		return x.Factor
+	}
+	return 0
+}
+
 // Dependencies counts where the order of a workload's tasks comes from, beside
 // the order of each stream.
 type Dependencies struct {
@@ -1733,7 +1818,7 @@ type Dependencies struct {
 
 func (x *Dependencies) Reset() {
 	*x = Dependencies{}
-	mi := &file_plan_proto_msgTypes[14]
+	mi := &file_plan_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1745,7 +1830,7 @@ func (x *Dependencies) String() string {
 func (*Dependencies) ProtoMessage() {}
 
 func (x *Dependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[14]
+	mi := &file_plan_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1758,7 +1843,7 @@ func (x *Dependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependencies.ProtoReflect.Descriptor instead.
 func (*Dependencies) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{14}
+	return file_plan_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Dependencies) GetRecorded() int64 {
@@ -1802,7 +1887,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_plan_proto_msgTypes[15]
+	mi := &file_plan_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1814,7 +1899,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[15]
+	mi := &file_plan_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1827,7 +1912,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{15}
+	return file_plan_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Plan) GetName() string {
@@ -1874,7 +1959,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_plan_proto_msgTypes[16]
+	mi := &file_plan_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +1971,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[16]
+	mi := &file_plan_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +1984,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{16}
+	return file_plan_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Settings) GetIterations() int32 {
@@ -1970,7 +2055,7 @@ type Experiment struct {
 
 func (x *Experiment) Reset() {
 	*x = Experiment{}
-	mi := &file_plan_proto_msgTypes[17]
+	mi := &file_plan_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1982,7 +2067,7 @@ func (x *Experiment) String() string {
 func (*Experiment) ProtoMessage() {}
 
 func (x *Experiment) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[17]
+	mi := &file_plan_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1995,7 +2080,7 @@ func (x *Experiment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Experiment.ProtoReflect.Descriptor instead.
 func (*Experiment) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{17}
+	return file_plan_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Experiment) GetSchemaVersion() uint32 {
@@ -2039,7 +2124,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_plan_proto_msgTypes[18]
+	mi := &file_plan_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2136,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[18]
+	mi := &file_plan_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2149,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{18}
+	return file_plan_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Record) GetKind() isRecord_Kind {
@@ -2185,7 +2270,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_plan_proto_msgTypes[19]
+	mi := &file_plan_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2282,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[19]
+	mi := &file_plan_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2295,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{19}
+	return file_plan_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Header) GetSchemaVersion() uint32 {
@@ -2287,7 +2372,7 @@ type BackendInfo struct {
 
 func (x *BackendInfo) Reset() {
 	*x = BackendInfo{}
-	mi := &file_plan_proto_msgTypes[20]
+	mi := &file_plan_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2299,7 +2384,7 @@ func (x *BackendInfo) String() string {
 func (*BackendInfo) ProtoMessage() {}
 
 func (x *BackendInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[20]
+	mi := &file_plan_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2312,7 +2397,7 @@ func (x *BackendInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackendInfo.ProtoReflect.Descriptor instead.
 func (*BackendInfo) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{20}
+	return file_plan_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BackendInfo) GetName() string {
@@ -2349,7 +2434,7 @@ type Verification struct {
 
 func (x *Verification) Reset() {
 	*x = Verification{}
-	mi := &file_plan_proto_msgTypes[21]
+	mi := &file_plan_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2361,7 +2446,7 @@ func (x *Verification) String() string {
 func (*Verification) ProtoMessage() {}
 
 func (x *Verification) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[21]
+	mi := &file_plan_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2374,7 +2459,7 @@ func (x *Verification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verification.ProtoReflect.Descriptor instead.
 func (*Verification) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{21}
+	return file_plan_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Verification) GetPlan() int32 {
@@ -2427,7 +2512,7 @@ type Compressed struct {
 
 func (x *Compressed) Reset() {
 	*x = Compressed{}
-	mi := &file_plan_proto_msgTypes[22]
+	mi := &file_plan_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2439,7 +2524,7 @@ func (x *Compressed) String() string {
 func (*Compressed) ProtoMessage() {}
 
 func (x *Compressed) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[22]
+	mi := &file_plan_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2452,7 +2537,7 @@ func (x *Compressed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compressed.ProtoReflect.Descriptor instead.
 func (*Compressed) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{22}
+	return file_plan_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Compressed) GetPlan() int32 {
@@ -2536,7 +2621,7 @@ type Iteration struct {
 
 func (x *Iteration) Reset() {
 	*x = Iteration{}
-	mi := &file_plan_proto_msgTypes[23]
+	mi := &file_plan_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2548,7 +2633,7 @@ func (x *Iteration) String() string {
 func (*Iteration) ProtoMessage() {}
 
 func (x *Iteration) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[23]
+	mi := &file_plan_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2561,7 +2646,7 @@ func (x *Iteration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Iteration.ProtoReflect.Descriptor instead.
 func (*Iteration) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{23}
+	return file_plan_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Iteration) GetPlan() int32 {
@@ -2618,7 +2703,7 @@ type TaskTime struct {
 
 func (x *TaskTime) Reset() {
 	*x = TaskTime{}
-	mi := &file_plan_proto_msgTypes[24]
+	mi := &file_plan_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +2715,7 @@ func (x *TaskTime) String() string {
 func (*TaskTime) ProtoMessage() {}
 
 func (x *TaskTime) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[24]
+	mi := &file_plan_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +2728,7 @@ func (x *TaskTime) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTime.ProtoReflect.Descriptor instead.
 func (*TaskTime) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{24}
+	return file_plan_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TaskTime) GetTask() int32 {
@@ -2686,7 +2771,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_plan_proto_msgTypes[25]
+	mi := &file_plan_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2698,7 +2783,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[25]
+	mi := &file_plan_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2711,7 +2796,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{25}
+	return file_plan_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Failure) GetMessage() string {
@@ -2751,7 +2836,7 @@ type Footer struct {
 
 func (x *Footer) Reset() {
 	*x = Footer{}
-	mi := &file_plan_proto_msgTypes[26]
+	mi := &file_plan_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +2848,7 @@ func (x *Footer) String() string {
 func (*Footer) ProtoMessage() {}
 
 func (x *Footer) ProtoReflect() protoreflect.Message {
-	mi := &file_plan_proto_msgTypes[26]
+	mi := &file_plan_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +2861,7 @@ func (x *Footer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Footer.ProtoReflect.Descriptor instead.
 func (*Footer) Descriptor() ([]byte, []int) {
-	return file_plan_proto_rawDescGZIP(), []int{26}
+	return file_plan_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Footer) GetMaxRssBytes() int64 {
@@ -2802,11 +2887,13 @@ const file_plan_proto_rawDesc = "" +
 	"\x02ts\x18\x03 \x01(\x03R\x02ts\x12\x10\n" +
 	"\x03dur\x18\x04 \x01(\x03R\x03dur\x12\x12\n" +
 	"\x04name\x18\x05 \x01(\tR\x04name\x12\x16\n" +
-	"\x06issued\x18\x06 \x01(\x03R\x06issued\"\x8b\x01\n" +
+	"\x06issued\x18\x06 \x01(\x03R\x06issued\"\xc5\x01\n" +
 	"\x04Span\x12.\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1a.mixdown.plan.v1.Span.KindR\x04kind\x12\x1f\n" +
 	"\vduration_ns\x18\x02 \x01(\x03R\n" +
-	"durationNs\"2\n" +
+	"durationNs\x12\x1b\n" +
+	"\tkernel_ns\x18\x03 \x01(\x03R\bkernelNs\x12\x1b\n" +
+	"\tbeside_ns\x18\x04 \x01(\x03R\bbesideNs\"2\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\b\n" +
 	"\x04HOST\x10\x01\x12\n" +
@@ -2891,7 +2978,7 @@ const file_plan_proto_rawDesc = "" +
 	"\x05tasks\x18\x04 \x03(\v2\x15.mixdown.plan.v1.TaskR\x05tasks\x12\x19\n" +
 	"\btrace_ns\x18\x05 \x01(\x03R\atraceNs\x12,\n" +
 	"\x05place\x18\x06 \x01(\v2\x16.mixdown.plan.v1.PlaceR\x05place\x12H\n" +
-	"\rcommunicators\x18\a \x03(\v2\".mixdown.plan.v1.CommunicatorEventR\rcommunicators\"\xaf\x02\n" +
+	"\rcommunicators\x18\a \x03(\v2\".mixdown.plan.v1.CommunicatorEventR\rcommunicators\"\xe8\x02\n" +
 	"\bWorkload\x12\x1d\n" +
 	"\n" +
 	"world_size\x18\x01 \x01(\x05R\tworldSize\x12.\n" +
@@ -2900,7 +2987,11 @@ const file_plan_proto_rawDesc = "" +
 	"\x04step\x18\x04 \x01(\tR\x04step\x12\"\n" +
 	"\rtrace_step_ns\x18\x05 \x01(\x03R\vtraceStepNs\x12#\n" +
 	"\rclocks_differ\x18\x06 \x01(\bR\fclocksDiffer\x12A\n" +
-	"\fdependencies\x18\a \x01(\v2\x1d.mixdown.plan.v1.DependenciesR\fdependencies\"\x86\x01\n" +
+	"\fdependencies\x18\a \x01(\v2\x1d.mixdown.plan.v1.DependenciesR\fdependencies\x127\n" +
+	"\tslowdowns\x18\b \x03(\v2\x19.mixdown.plan.v1.SlowdownR\tslowdowns\"<\n" +
+	"\bSlowdown\x12\x18\n" +
+	"\abackend\x18\x01 \x01(\tR\abackend\x12\x16\n" +
+	"\x06factor\x18\x02 \x01(\x01R\x06factor\"\x86\x01\n" +
 	"\fDependencies\x12\x1a\n" +
 	"\brecorded\x18\x01 \x01(\x03R\brecorded\x12\x1a\n" +
 	"\binferred\x18\x02 \x01(\x03R\binferred\x12\x1a\n" +
@@ -3071,7 +3162,7 @@ func file_plan_proto_rawDescGZIP() []byte {
 }
 
 var file_plan_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_plan_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_plan_proto_goTypes = []any{
 	(Op)(0),                     // 0: mixdown.plan.v1.Op
 	(DType)(0),                  // 1: mixdown.plan.v1.DType
@@ -3095,19 +3186,20 @@ var file_plan_proto_goTypes = []any{
 	(*CommunicatorEvent)(nil),   // 19: mixdown.plan.v1.CommunicatorEvent
 	(*Program)(nil),             // 20: mixdown.plan.v1.Program
 	(*Workload)(nil),            // 21: mixdown.plan.v1.Workload
-	(*Dependencies)(nil),        // 22: mixdown.plan.v1.Dependencies
-	(*Plan)(nil),                // 23: mixdown.plan.v1.Plan
-	(*Settings)(nil),            // 24: mixdown.plan.v1.Settings
-	(*Experiment)(nil),          // 25: mixdown.plan.v1.Experiment
-	(*Record)(nil),              // 26: mixdown.plan.v1.Record
-	(*Header)(nil),              // 27: mixdown.plan.v1.Header
-	(*BackendInfo)(nil),         // 28: mixdown.plan.v1.BackendInfo
-	(*Verification)(nil),        // 29: mixdown.plan.v1.Verification
-	(*Compressed)(nil),          // 30: mixdown.plan.v1.Compressed
-	(*Iteration)(nil),           // 31: mixdown.plan.v1.Iteration
-	(*TaskTime)(nil),            // 32: mixdown.plan.v1.TaskTime
-	(*Failure)(nil),             // 33: mixdown.plan.v1.Failure
-	(*Footer)(nil),              // 34: mixdown.plan.v1.Footer
+	(*Slowdown)(nil),            // 22: mixdown.plan.v1.Slowdown
+	(*Dependencies)(nil),        // 23: mixdown.plan.v1.Dependencies
+	(*Plan)(nil),                // 24: mixdown.plan.v1.Plan
+	(*Settings)(nil),            // 25: mixdown.plan.v1.Settings
+	(*Experiment)(nil),          // 26: mixdown.plan.v1.Experiment
+	(*Record)(nil),              // 27: mixdown.plan.v1.Record
+	(*Header)(nil),              // 28: mixdown.plan.v1.Header
+	(*BackendInfo)(nil),         // 29: mixdown.plan.v1.BackendInfo
+	(*Verification)(nil),        // 30: mixdown.plan.v1.Verification
+	(*Compressed)(nil),          // 31: mixdown.plan.v1.Compressed
+	(*Iteration)(nil),           // 32: mixdown.plan.v1.Iteration
+	(*TaskTime)(nil),            // 33: mixdown.plan.v1.TaskTime
+	(*Failure)(nil),             // 34: mixdown.plan.v1.Failure
+	(*Footer)(nil),              // 35: mixdown.plan.v1.Footer
 }
 var file_plan_proto_depIdxs = []int32{
 	5,  // 0: mixdown.plan.v1.Span.kind:type_name -> mixdown.plan.v1.Span.Kind
@@ -3129,26 +3221,27 @@ var file_plan_proto_depIdxs = []int32{
 	19, // 16: mixdown.plan.v1.Program.communicators:type_name -> mixdown.plan.v1.CommunicatorEvent
 	8,  // 17: mixdown.plan.v1.Workload.groups:type_name -> mixdown.plan.v1.Group
 	20, // 18: mixdown.plan.v1.Workload.programs:type_name -> mixdown.plan.v1.Program
-	22, // 19: mixdown.plan.v1.Workload.dependencies:type_name -> mixdown.plan.v1.Dependencies
-	21, // 20: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
-	3,  // 21: mixdown.plan.v1.Settings.span_mode:type_name -> mixdown.plan.v1.SpanMode
-	4,  // 22: mixdown.plan.v1.Settings.device:type_name -> mixdown.plan.v1.Device
-	23, // 23: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
-	24, // 24: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
-	27, // 25: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
-	29, // 26: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
-	31, // 27: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
-	33, // 28: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
-	34, // 29: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
-	30, // 30: mixdown.plan.v1.Record.compressed:type_name -> mixdown.plan.v1.Compressed
-	28, // 31: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
-	12, // 32: mixdown.plan.v1.Compressed.compression:type_name -> mixdown.plan.v1.Compression
-	32, // 33: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	23, // 19: mixdown.plan.v1.Workload.dependencies:type_name -> mixdown.plan.v1.Dependencies
+	22, // 20: mixdown.plan.v1.Workload.slowdowns:type_name -> mixdown.plan.v1.Slowdown
+	21, // 21: mixdown.plan.v1.Plan.workload:type_name -> mixdown.plan.v1.Workload
+	3,  // 22: mixdown.plan.v1.Settings.span_mode:type_name -> mixdown.plan.v1.SpanMode
+	4,  // 23: mixdown.plan.v1.Settings.device:type_name -> mixdown.plan.v1.Device
+	24, // 24: mixdown.plan.v1.Experiment.plans:type_name -> mixdown.plan.v1.Plan
+	25, // 25: mixdown.plan.v1.Experiment.settings:type_name -> mixdown.plan.v1.Settings
+	28, // 26: mixdown.plan.v1.Record.header:type_name -> mixdown.plan.v1.Header
+	30, // 27: mixdown.plan.v1.Record.verification:type_name -> mixdown.plan.v1.Verification
+	32, // 28: mixdown.plan.v1.Record.iteration:type_name -> mixdown.plan.v1.Iteration
+	34, // 29: mixdown.plan.v1.Record.failure:type_name -> mixdown.plan.v1.Failure
+	35, // 30: mixdown.plan.v1.Record.footer:type_name -> mixdown.plan.v1.Footer
+	31, // 31: mixdown.plan.v1.Record.compressed:type_name -> mixdown.plan.v1.Compressed
+	29, // 32: mixdown.plan.v1.Header.backends:type_name -> mixdown.plan.v1.BackendInfo
+	12, // 33: mixdown.plan.v1.Compressed.compression:type_name -> mixdown.plan.v1.Compression
+	33, // 34: mixdown.plan.v1.Iteration.tasks:type_name -> mixdown.plan.v1.TaskTime
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_plan_proto_init() }
@@ -3162,7 +3255,7 @@ func file_plan_proto_init() {
 		(*Task_Wait)(nil),
 	}
 	file_plan_proto_msgTypes[10].OneofWrappers = []any{}
-	file_plan_proto_msgTypes[18].OneofWrappers = []any{
+	file_plan_proto_msgTypes[19].OneofWrappers = []any{
 		(*Record_Header)(nil),
 		(*Record_Verification)(nil),
 		(*Record_Iteration)(nil),
@@ -3176,7 +3269,7 @@ func file_plan_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plan_proto_rawDesc), len(file_plan_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -31,7 +31,8 @@ type Table struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SchemaVersion uint32                 `protobuf:"varint,1,opt,name=schema_version,json=schemaVersion,proto3" json:"schema_version,omitempty"` // 1
 	Environments  []*Environment         `protobuf:"bytes,2,rep,name=environments,proto3" json:"environments,omitempty"`
-	Rows          []*Row                 `protobuf:"bytes,3,rep,name=rows,proto3" json:"rows,omitempty"` // sorted, one for each different key
+	Rows          []*Row                 `protobuf:"bytes,3,rep,name=rows,proto3" json:"rows,omitempty"`               // sorted, one for each different key
+	Contentions   []*Contention          `protobuf:"bytes,4,rep,name=contentions,proto3" json:"contentions,omitempty"` // sorted, one for each contender and device
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -87,6 +88,115 @@ func (x *Table) GetRows() []*Row {
 	return nil
 }
 
+func (x *Table) GetContentions() []*Contention {
+	if x != nil {
+		return x.Contentions
+	}
+	return nil
+}
+
+// Contention is how much longer computation on a device takes while an operation of a
+// contender runs beside it there.
+type Contention struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Backend       string                 `protobuf:"bytes,1,opt,name=backend,proto3" json:"backend,omitempty"` // as in Row
+	Variant       string                 `protobuf:"bytes,2,opt,name=variant,proto3" json:"variant,omitempty"`
+	Device        string                 `protobuf:"bytes,3,opt,name=device,proto3" json:"device,omitempty"`              // "gpu"
+	Factor        float64                `protobuf:"fixed64,4,opt,name=factor,proto3" json:"factor,omitempty"`            // 1: not at all
+	CiLow         float64                `protobuf:"fixed64,5,opt,name=ci_low,json=ciLow,proto3" json:"ci_low,omitempty"` // 95 % confidence interval of the factor
+	CiHigh        float64                `protobuf:"fixed64,6,opt,name=ci_high,json=ciHigh,proto3" json:"ci_high,omitempty"`
+	N             int64                  `protobuf:"varint,7,opt,name=n,proto3" json:"n,omitempty"`          // kernels that it was measured from
+	Source        string                 `protobuf:"bytes,8,opt,name=source,proto3" json:"source,omitempty"` // "mixdown tune"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Contention) Reset() {
+	*x = Contention{}
+	mi := &file_tune_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Contention) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Contention) ProtoMessage() {}
+
+func (x *Contention) ProtoReflect() protoreflect.Message {
+	mi := &file_tune_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Contention.ProtoReflect.Descriptor instead.
+func (*Contention) Descriptor() ([]byte, []int) {
+	return file_tune_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Contention) GetBackend() string {
+	if x != nil {
+		return x.Backend
+	}
+	return ""
+}
+
+func (x *Contention) GetVariant() string {
+	if x != nil {
+		return x.Variant
+	}
+	return ""
+}
+
+func (x *Contention) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *Contention) GetFactor() float64 {
+	if x != nil {
+		return x.Factor
+	}
+	return 0
+}
+
+func (x *Contention) GetCiLow() float64 {
+	if x != nil {
+		return x.CiLow
+	}
+	return 0
+}
+
+func (x *Contention) GetCiHigh() float64 {
+	if x != nil {
+		return x.CiHigh
+	}
+	return 0
+}
+
+func (x *Contention) GetN() int64 {
+	if x != nil {
+		return x.N
+	}
+	return 0
+}
+
+func (x *Contention) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
 // Environment is where measurements were made.
 type Environment struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -102,7 +212,7 @@ type Environment struct {
 
 func (x *Environment) Reset() {
 	*x = Environment{}
-	mi := &file_tune_proto_msgTypes[1]
+	mi := &file_tune_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -114,7 +224,7 @@ func (x *Environment) String() string {
 func (*Environment) ProtoMessage() {}
 
 func (x *Environment) ProtoReflect() protoreflect.Message {
-	mi := &file_tune_proto_msgTypes[1]
+	mi := &file_tune_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -127,7 +237,7 @@ func (x *Environment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Environment.ProtoReflect.Descriptor instead.
 func (*Environment) Descriptor() ([]byte, []int) {
-	return file_tune_proto_rawDescGZIP(), []int{1}
+	return file_tune_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Environment) GetHash() string {
@@ -168,7 +278,7 @@ type Library struct {
 
 func (x *Library) Reset() {
 	*x = Library{}
-	mi := &file_tune_proto_msgTypes[2]
+	mi := &file_tune_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -180,7 +290,7 @@ func (x *Library) String() string {
 func (*Library) ProtoMessage() {}
 
 func (x *Library) ProtoReflect() protoreflect.Message {
-	mi := &file_tune_proto_msgTypes[2]
+	mi := &file_tune_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -193,7 +303,7 @@ func (x *Library) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Library.ProtoReflect.Descriptor instead.
 func (*Library) Descriptor() ([]byte, []int) {
-	return file_tune_proto_rawDescGZIP(), []int{2}
+	return file_tune_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Library) GetName() string {
@@ -245,7 +355,7 @@ type Row struct {
 
 func (x *Row) Reset() {
 	*x = Row{}
-	mi := &file_tune_proto_msgTypes[3]
+	mi := &file_tune_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -257,7 +367,7 @@ func (x *Row) String() string {
 func (*Row) ProtoMessage() {}
 
 func (x *Row) ProtoReflect() protoreflect.Message {
-	mi := &file_tune_proto_msgTypes[3]
+	mi := &file_tune_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -270,7 +380,7 @@ func (x *Row) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Row.ProtoReflect.Descriptor instead.
 func (*Row) Descriptor() ([]byte, []int) {
-	return file_tune_proto_rawDescGZIP(), []int{3}
+	return file_tune_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Row) GetBackend() string {
@@ -446,11 +556,22 @@ var File_tune_proto protoreflect.FileDescriptor
 const file_tune_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"tune.proto\x12\x0fmixdown.tune.v1\"\x9a\x01\n" +
+	"tune.proto\x12\x0fmixdown.tune.v1\"\xd9\x01\n" +
 	"\x05Table\x12%\n" +
 	"\x0eschema_version\x18\x01 \x01(\rR\rschemaVersion\x12@\n" +
 	"\fenvironments\x18\x02 \x03(\v2\x1c.mixdown.tune.v1.EnvironmentR\fenvironments\x12(\n" +
-	"\x04rows\x18\x03 \x03(\v2\x14.mixdown.tune.v1.RowR\x04rows\"\xfe\x01\n" +
+	"\x04rows\x18\x03 \x03(\v2\x14.mixdown.tune.v1.RowR\x04rows\x12=\n" +
+	"\vcontentions\x18\x04 \x03(\v2\x1b.mixdown.tune.v1.ContentionR\vcontentions\"\xc6\x01\n" +
+	"\n" +
+	"Contention\x12\x18\n" +
+	"\abackend\x18\x01 \x01(\tR\abackend\x12\x18\n" +
+	"\avariant\x18\x02 \x01(\tR\avariant\x12\x16\n" +
+	"\x06device\x18\x03 \x01(\tR\x06device\x12\x16\n" +
+	"\x06factor\x18\x04 \x01(\x01R\x06factor\x12\x15\n" +
+	"\x06ci_low\x18\x05 \x01(\x01R\x05ciLow\x12\x17\n" +
+	"\aci_high\x18\x06 \x01(\x01R\x06ciHigh\x12\f\n" +
+	"\x01n\x18\a \x01(\x03R\x01n\x12\x16\n" +
+	"\x06source\x18\b \x01(\tR\x06source\"\xfe\x01\n" +
 	"\vEnvironment\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12\x1a\n" +
 	"\bhardware\x18\x02 \x01(\tR\bhardware\x126\n" +
@@ -510,24 +631,26 @@ func file_tune_proto_rawDescGZIP() []byte {
 	return file_tune_proto_rawDescData
 }
 
-var file_tune_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_tune_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_tune_proto_goTypes = []any{
 	(*Table)(nil),       // 0: mixdown.tune.v1.Table
-	(*Environment)(nil), // 1: mixdown.tune.v1.Environment
-	(*Library)(nil),     // 2: mixdown.tune.v1.Library
-	(*Row)(nil),         // 3: mixdown.tune.v1.Row
-	nil,                 // 4: mixdown.tune.v1.Environment.VariablesEntry
+	(*Contention)(nil),  // 1: mixdown.tune.v1.Contention
+	(*Environment)(nil), // 2: mixdown.tune.v1.Environment
+	(*Library)(nil),     // 3: mixdown.tune.v1.Library
+	(*Row)(nil),         // 4: mixdown.tune.v1.Row
+	nil,                 // 5: mixdown.tune.v1.Environment.VariablesEntry
 }
 var file_tune_proto_depIdxs = []int32{
-	1, // 0: mixdown.tune.v1.Table.environments:type_name -> mixdown.tune.v1.Environment
-	3, // 1: mixdown.tune.v1.Table.rows:type_name -> mixdown.tune.v1.Row
-	2, // 2: mixdown.tune.v1.Environment.libraries:type_name -> mixdown.tune.v1.Library
-	4, // 3: mixdown.tune.v1.Environment.variables:type_name -> mixdown.tune.v1.Environment.VariablesEntry
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	2, // 0: mixdown.tune.v1.Table.environments:type_name -> mixdown.tune.v1.Environment
+	4, // 1: mixdown.tune.v1.Table.rows:type_name -> mixdown.tune.v1.Row
+	1, // 2: mixdown.tune.v1.Table.contentions:type_name -> mixdown.tune.v1.Contention
+	3, // 3: mixdown.tune.v1.Environment.libraries:type_name -> mixdown.tune.v1.Library
+	5, // 4: mixdown.tune.v1.Environment.variables:type_name -> mixdown.tune.v1.Environment.VariablesEntry
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_tune_proto_init() }
@@ -535,14 +658,14 @@ func file_tune_proto_init() {
 	if File_tune_proto != nil {
 		return
 	}
-	file_tune_proto_msgTypes[3].OneofWrappers = []any{}
+	file_tune_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tune_proto_rawDesc), len(file_tune_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
