@@ -36,6 +36,9 @@ func (t *Table) Encode() ([]byte, error) {
 	for i := range t.Rows {
 		pb.Rows = append(pb.Rows, t.Rows[i].encode())
 	}
+	for i := range t.Contentions {
+		pb.Contentions = append(pb.Contentions, t.Contentions[i].encode())
+	}
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(pb)
 	if err != nil {
 		return nil, fmt.Errorf("encode table: %w", err)
@@ -92,6 +95,11 @@ func Decode(data []byte) (*Table, error) {
 	}
 	if err := t.Add(rows...); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotTable, err)
+	}
+	for _, x := range pb.Contentions {
+		if err := t.AddContention(decodeContention(x)); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotTable, err)
+		}
 	}
 	return t, nil
 }

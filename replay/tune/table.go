@@ -11,6 +11,7 @@ const SchemaVersion = 1
 type Table struct {
 	Environments []Environment // sorted by hash
 	Rows         []Row         // sorted, each key once
+	Contentions  []Contention  // sorted, each contender and device once
 }
 
 // Add adds rows. Of two with the same key, that is the same operation, size,
@@ -72,6 +73,9 @@ func (t *Table) AddEnvironment(e Environment) string {
 func (t *Table) Merge(other *Table) error {
 	for _, e := range other.Environments {
 		t.AddEnvironment(e)
+	}
+	if err := t.AddContention(other.Contentions...); err != nil {
+		return err
 	}
 	return t.Add(other.Rows...)
 }
