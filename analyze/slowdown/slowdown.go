@@ -2,6 +2,7 @@ package slowdown
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,6 +10,9 @@ import (
 
 	"mixdown/ingest/trace"
 )
+
+// ErrNotMeasured is for those who need a factor where Result.Known is false.
+var ErrNotMeasured = errors.New("how much communication slows kernels can't be told from these traces")
 
 // Result is what a run shows.
 type Result struct {

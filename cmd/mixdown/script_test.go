@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) {
 			return false, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"json": jsonCommand, "same": sameCommand, "predictedalike": predictedAlike, "exitcode": exitCode, "killworker": killWorker, "noworkers": noWorkers, "hosts": makeHosts,
+			"json": jsonCommand, "same": sameCommand, "predictedalike": predictedAlike, "exitcode": exitCode, "killworker": killWorker, "noworkers": noWorkers, "hosts": makeHosts, "contended": contended,
 		},
 	})
 }

@@ -10,6 +10,9 @@ import (
 // ErrNoSubstitute: the traced backend can't run and no substitute was named.
 var ErrNoSubstitute = errors.New("no substitute for the traced backend")
 
+// UnknownBackend is what TracedBackend calls a backend that the trace does not name.
+const UnknownBackend = "unknown"
+
 // TracedBackend is the backend that a trace's distributedInfo names for the
 // device that communicated: "nccl", or one of "cpu:gloo,cuda:nccl". It is
 // "unknown" when the trace does not say.
@@ -25,7 +28,7 @@ func TracedBackend(info string, onHost bool) string {
 		}
 	}
 	if name == "" || name == "undefined" {
-		return "unknown"
+		return UnknownBackend
 	}
 	return name
 }

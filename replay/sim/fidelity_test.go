@@ -13,12 +13,14 @@ import (
 
 	"mixdown/analyze/align"
 	"mixdown/analyze/collective"
+	"mixdown/analyze/slowdown"
 	"mixdown/ingest/kineto"
 	"mixdown/ingest/kineto/kinetotest"
 	"mixdown/ingest/source"
 	"mixdown/ingest/synthetic"
 	"mixdown/ingest/trace"
 	"mixdown/replay/plan"
+	"mixdown/replay/plan/planpb"
 	"mixdown/replay/sim"
 )
 
@@ -40,6 +42,10 @@ func fidelityOf(t *testing.T, run *trace.Run) (steps []*sim.StepFidelity, crosse
 			names = append(names, s.Name)
 		}
 	}
+	measured, err := slowdown.Measure(run)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var graphs []*sim.Graph
 	for _, name := range names {
 		w, _, err := plan.Build(run, match, plan.Options{Step: name, Clocks: clocks, Simulate: true})
@@ -48,6 +54,11 @@ func fidelityOf(t *testing.T, run *trace.Run) (steps []*sim.StepFidelity, crosse
 		}
 		if err != nil {
 			t.Fatal(err)
+		}
+		if measured.Known {
+			if err := sim.Contend(w, []*planpb.Slowdown{{Factor: measured.Factor}}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		graphs = append(graphs, sim.NewGraph(w))
 		f, err := graphs[len(graphs)-1].Fidelity()

@@ -13,7 +13,7 @@ var overlapped = Kind{
 	Summary: "none: computation waits for every collective that was issued before it; full: computation waits for none",
 	Formula: "none: what computes next on the rank depends on the collective; full: those dependencies are dropped, the step still ends with its last operation",
 	Source:  "overlap as Lumos (MLSys 2025) and Daydream (ATC 2020) change it",
-	Cost:    "full: a bound; buffers of everything in flight at once, and results that are used before they are there would be wrong", NotModeled: "that overlapped kernels slow each other down; messages of point-to-point keep their overlap",
+	Cost:    "full: a bound; buffers of everything in flight at once, and results that are used before they are there would be wrong", NotModeled: "that kernels of several streams slow each other down (what communication makes of kernels is played where it is known, see mixdown help simulation); messages of point-to-point keep their overlap",
 	Step: true, structure: true, once: true,
 	parse: func(value string) (change, error) {
 		switch value {

@@ -8,6 +8,7 @@ import (
 	"mixdown/analyze/export"
 	"mixdown/analyze/gate"
 	"mixdown/analyze/gate/output"
+	"mixdown/analyze/slowdown"
 	"mixdown/ingest/chrome"
 	"mixdown/ingest/dataset"
 	"mixdown/ingest/executiontrace"
@@ -76,6 +77,7 @@ var codes = []struct {
 	{mix.ErrNothingToCompress, Inconclusive},
 	{sim.ErrNoPipeline, Inconclusive},
 	{sim.ErrNoStep, Inconclusive},
+	{slowdown.ErrNotMeasured, Inconclusive},
 	{sim.ErrBlocked, ReplayFailed},
 	{sim.ErrTooLong, Inconclusive},
 	{diff.ErrNotComparable, Inconclusive},

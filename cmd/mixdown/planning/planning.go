@@ -81,6 +81,10 @@ type Plans struct {
 	// Chosen is the mix that --mix auto stands for, nil where it was not asked for.
 	Chosen *auto.Choice
 
+	// Contention is what communication makes of kernels beside it, which the workload
+	// knows then; nil where nothing is simulated, or no rank has a device.
+	Contention *Contention
+
 	// Costs are those of the tuning table, nil without one; SizeOf is the size by
 	// which they and mixes go, Nodes the machines of the job, 0 when not known.
 	Costs *tune.Costs
@@ -171,6 +175,16 @@ func (o *Options) Make(ctx context.Context, streams *cli.Streams, canRun func(na
 	}
 	if p.Stand, err = substitutes.Substitute(p.Traced, available); err != nil {
 		return nil, err
+	}
+	if o.Simulate {
+		var named []string
+		for _, m := range mixes {
+			named = append(named, m.Backends()...)
+		}
+		if p.Contention, err = FindContention(run, table, p.Traced, p.Stand, named); err != nil {
+			return nil, err
+		}
+		p.Contention.Apply(workload)
 	}
 	if p.Baseline, err = mix.Decide(workload, mix.Mix{Text: mix.Traced}, mix.Traced, p.Stand); err != nil {
 		return nil, err

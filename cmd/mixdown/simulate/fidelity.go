@@ -49,6 +49,7 @@ func (r *Result) unchanged(job *input.Job, step string) error {
 			}
 			continue
 		}
+		r.Contention.Apply(w)
 		g := sim.NewGraph(w)
 		if tasks += g.Len(); len(graphs) > 0 && tasks > maxTasks {
 			break

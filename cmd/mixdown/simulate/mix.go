@@ -144,6 +144,7 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 		if held > 0 {
 			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations hold up the host until they have ended, as their backend does not queue them on streams", held))
 		}
+		out.Assumptions = append(out.Assumptions, p.Contention.Assumed(v)...)
 		if costs.Unscaled > 0 {
 			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations take what the table says, without regard to the trace: it has no cost of them on %s", costs.Unscaled, p.Stand))
 		}

@@ -9,6 +9,7 @@ import (
 	"mixdown/analyze/report"
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/input"
+	"mixdown/cmd/mixdown/planning"
 	"mixdown/cmd/mixdown/searching"
 	"mixdown/cmd/mixdown/sizing"
 	"mixdown/ingest/diagnostic"
@@ -31,12 +32,15 @@ type Result struct {
 	Stages        int    `json:"stages"`
 
 	// Unchanged is null where nothing joins the ranks of the run.
-	Unchanged *Unchanged          `json:"unchanged"`
-	Baseline  *Baseline           `json:"baseline"` // null: no order was asked for
-	Workload  *Workload           `json:"workload"` // null: no mix, and no what-if of all ranks
-	Variants  []Variant           `json:"variants"`
-	Searched  int                 `json:"searched"` // candidates of the search within the limits, all of them
-	Diags     []report.Diagnostic `json:"diagnostics"`
+	Unchanged *Unchanged `json:"unchanged"`
+	// Contention is what communication makes of kernels beside it; null where no rank
+	// has a device.
+	Contention *planning.Contention `json:"contention"`
+	Baseline   *Baseline            `json:"baseline"` // null: no order was asked for
+	Workload   *Workload            `json:"workload"` // null: no mix, and no what-if of all ranks
+	Variants   []Variant            `json:"variants"`
+	Searched   int                  `json:"searched"` // candidates of the search within the limits, all of them
+	Diags      []report.Diagnostic  `json:"diagnostics"`
 
 	diags diagnostic.Set // of simulating
 

@@ -128,6 +128,9 @@ func Run(ctx context.Context, opts *Options) error {
 		return err
 	}
 	r := &Result{SchemaVersion: report.SchemaVersion, Device: "none", Variants: []Variant{}}
+	if err := r.contention(job, mixed); err != nil {
+		return err
+	}
 	if err := r.unchanged(job, opts.Plans.Step); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 func (r *Result) writeText(o *Options) error {
 	p := report.NewPage(false)
 	r.writeUnchanged(p)
+	r.writeContention(p)
 	if r.Baseline != nil {
 		r.writeOrders(p, o)
 	}

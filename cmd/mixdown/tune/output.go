@@ -11,6 +11,7 @@ type output struct {
 	Environments  []environmentOutput `json:"environments"`
 	Comparisons   []comparisonOutput  `json:"comparisons"`
 	Losses        []lossOutput        `json:"losses"`
+	Contentions   []contentionOutput  `json:"contentions"`
 }
 
 type environmentOutput struct {
@@ -74,6 +75,10 @@ func newOutput(t *tune.Table, list []tune.Comparison) output {
 	out := output{
 		SchemaVersion: tune.SchemaVersion, Measurements: len(t.Rows),
 		Environments: []environmentOutput{}, Comparisons: []comparisonOutput{}, Losses: []lossOutput{},
+		Contentions: []contentionOutput{},
+	}
+	for _, c := range t.Contentions {
+		out.Contentions = append(out.Contentions, newContentionOutput(c))
 	}
 	for _, e := range t.Environments {
 		x := environmentOutput{Hash: e.Hash, Hardware: e.Hardware, Libraries: map[string]string{}, Variables: map[string]string{}}

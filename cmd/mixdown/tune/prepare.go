@@ -20,8 +20,8 @@ import (
 )
 
 // prepare reads the flags and the traces, so that every mistake shows before
-// anything runs.
-func (o *Options) prepare(ctx context.Context) (measure.Options, error) {
+// anything runs. What traces show besides goes into the table.
+func (o *Options) prepare(ctx context.Context, table *tune.Table) (measure.Options, error) {
 	m := measure.Options{Budget: o.Budget, Precision: o.Precision, NoRefine: o.NoRefine, Seed: o.Seed, Timeout: o.Timeout, Device: o.Device}
 	grid, err := o.grid()
 	if err != nil {
@@ -44,7 +44,7 @@ func (o *Options) prepare(ctx context.Context) (measure.Options, error) {
 	m.Points = grid.Points()
 	if len(o.Input.Args) > 0 {
 		m.NoRefine = true
-		workload, err := o.traced(ctx)
+		workload, err := o.traced(ctx, table)
 		if err != nil {
 			return m, err
 		}
@@ -170,8 +170,8 @@ func (o *Options) backends(ctx context.Context, worker launch.Worker) ([]tune.Co
 // machine wait for its cores rather than for each other.
 const maxStepRanks = 64
 
-// traced is the traces' step.
-func (o *Options) traced(ctx context.Context) (*planpb.Workload, error) {
+// traced is the traces' step. What they show of contention goes into the table.
+func (o *Options) traced(ctx context.Context, table *tune.Table) (*planpb.Workload, error) {
 	job, err := o.Input.Load(ctx, o.Streams)
 	if err != nil {
 		return nil, err
@@ -181,6 +181,9 @@ func (o *Options) traced(ctx context.Context) (*planpb.Workload, error) {
 		return nil, err
 	}
 	if err := o.Input.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics, diags); err != nil {
+		return nil, err
+	}
+	if err := o.contend(table, job.Run); err != nil {
 		return nil, err
 	}
 	for _, d := range diags.List() {

@@ -163,6 +163,9 @@ func writeText(w io.Writer, t *tune.Table, list []tune.Comparison) error {
 	for _, e := range t.Environments {
 		fmt.Fprintf(&b, "  %s: %s\n", e.Hash, report.Printable(e.String()))
 	}
+	for _, c := range t.Contentions {
+		fmt.Fprintf(&b, "  %s\n", contentionText(c))
+	}
 	writeHeat(&b, list)
 	writeLosses(&b, list)
 	for i := range list {

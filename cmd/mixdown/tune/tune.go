@@ -57,7 +57,8 @@ With traces as INPUT it measures what their step contains and nothing else, and
 within that step: it runs as a whole on each library, computation replaced by
 waiting, so that operations begin, wait and overlap as they do in the job. That is
 what --mix auto predicts best from. With --alone, and with settings of a library,
-each operation is measured in a row, as without traces.
+each operation is measured in a row, as without traces. From traces of GPUs it also
+writes how much longer kernels take beside communication of their backend.
 
 The table is written after each start of workers. What is there when the budget is
 spent, or when it is interrupted, stays; --resume goes on from there.
@@ -102,7 +103,7 @@ See "mixdown help tuning" for how times are measured and what the table holds.`,
 	opts.Launch.AddFlags(cmd)
 	opts.Input.AddFlags(cmd)
 	cli.FormatFlag(cmd, &opts.Format)
-	cmd.AddCommand(newShowCmd(streams), newMergeCmd(streams))
+	cmd.AddCommand(newShowCmd(streams), newMergeCmd(streams), newContentionCmd(streams))
 	return cmd
 }
 
@@ -127,7 +128,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 			return err
 		}
 	}
-	m, err := opts.prepare(ctx)
+	m, err := opts.prepare(ctx, table)
 	if err != nil {
 		return err
 	}
