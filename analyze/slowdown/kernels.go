@@ -38,6 +38,9 @@ func classesOf(rank *trace.Rank) []class {
 			}
 		}
 	}
+	if len(talk) == 0 {
+		return nil
+	}
 	for i := range ev.Len() {
 		if ev.Category[i] == trace.Kernel && !communicates[i] && ev.Dur[i] > 0 && ev.End(i) > ev.TS[i] {
 			d := ev.Device[i]

@@ -40,7 +40,7 @@ const (
 
 // Limits of what is looked at: as much more says little more.
 const (
-	maxRanks   = 32
+	maxRanks   = 16
 	maxClasses = 300 // those with most time beside communication
 	maxEach    = 256 // kernels of a class, on each side; fewer where there are many classes
 	minKept    = 32

@@ -23,7 +23,7 @@ func TestRunsEndWhenTheirKernelsWould(t *testing.T) {
 			gap, dur := rng.Int64N(5), rng.Int64N(50)
 			own[k] = gap + dur
 			end = max(end, launch)
-			it := &item{stream: 1, launched: true, launch: launch, start: end + gap, end: end + gap + dur, position: k + 1, operation: -1}
+			it := &item{stream: 1, launched: true, launch: launch, start: end + gap, end: end + gap + dur, position: k + 1, operation: -1, computes: k%3 > 0}
 			if k == 0 {
 				it.deps = []*item{dep}
 			}
@@ -32,6 +32,18 @@ func TestRunsEndWhenTheirKernelsWould(t *testing.T) {
 		}
 		d := &deviceRank{}
 		run := d.makeRun(l, l.items[1:])
+		var kernels, tail int64
+		for k, it := range run.items {
+			if it.computes {
+				kernels += it.end - it.start
+				if k >= run.critical {
+					tail += it.end - it.start
+				}
+			}
+		}
+		if run.kernels != kernels || run.critical > 0 && run.tailKernels != tail {
+			t.Fatalf("%d kernels compute %d, %d of them after %d, not %d and %d", n, run.kernels, run.tailKernels, run.critical, kernels, tail)
+		}
 		if run.critical > 0 {
 			two++
 		}

@@ -35,4 +35,8 @@
 // (Scaled). What the trace shows of one rank alone, before it arrived and after the
 // others left, stays its own. Waiting is never kept and never scaled: it comes out
 // of the play.
+//
+// Communication slows the kernels beside it. Where a workload knows by how much
+// (Contend), a span of kernels is what it takes alone, and more for as long as
+// communication runs beside it in the play: which is played until both agree.
 package sim

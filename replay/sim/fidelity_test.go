@@ -171,6 +171,11 @@ func TestFidelity(t *testing.T) {
 		}
 		f.add(t, "generated: "+name, run)
 	}
+	run, _, err := synthetic.Load(t.TempDir(), contended(1.4, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.add(t, "generated: device, kernels 1.4 times as long beside communication", run)
 	inReadme(t, "fidelity: go test ./replay/sim -run Fidelity -update", f.summary(t))
 }
 

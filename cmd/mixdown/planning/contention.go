@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"mixdown/analyze/slowdown"
 	"mixdown/ingest/trace"
 	"mixdown/replay/mix"
@@ -28,14 +30,14 @@ type Slowdown struct {
 	Factor  *float64    `json:"factor"` // null: not known, kernels take what they took
 	CI95    *[2]float64 `json:"ci95"`
 	Kernels int64       `json:"kernels"` // that it was measured from
-	From    string      `json:"from"`    // "traces", "table", "" where not known
-	Why     string      `json:"why"`     // not known, in words
+	From    *string     `json:"from"`    // "traces", "table"; null: not known
+	Why     *string     `json:"why"`     // it is not known, in words; null: it is
 }
 
 // Where a slowdown is from.
 const (
-	FromTraces = "traces"
-	FromTable  = "table"
+	fromTraces = "traces"
+	fromTable  = "table"
 )
 
 // FindContention measures what the traces show, and takes what a table knows, nil for
@@ -49,14 +51,16 @@ func FindContention(run *trace.Run, table *tune.Table, traced, stand string, oth
 	if err != nil {
 		return nil, err
 	}
-	c := &Contention{Traced: Slowdown{Backend: traced, Kernels: int64(r.Kernels), Why: r.Why}, Others: []Slowdown{}, stand: stand}
+	c := &Contention{Traced: Slowdown{Backend: traced, Kernels: int64(r.Kernels)}, Others: []Slowdown{}, stand: stand}
 	if table == nil {
 		table = &tune.Table{}
 	}
 	if r.Known {
-		c.Traced.Factor, c.Traced.CI95, c.Traced.From = &r.Factor, &[2]float64{r.Low, r.High}, FromTraces
+		c.Traced.Factor, c.Traced.CI95, c.Traced.From = &r.Factor, &[2]float64{r.Low, r.High}, proto.String(fromTraces)
 	} else if of, ok := table.Contention(tune.ParseContender(traced)); ok {
 		c.Traced = tabled(traced, of)
+	} else {
+		c.Traced.Why = &r.Why
 	}
 	others = slices.Clone(others)
 	for i := range table.Rows {
@@ -72,7 +76,7 @@ func FindContention(run *trace.Run, table *tune.Table, traced, stand string, oth
 }
 
 func tabled(name string, of tune.Contention) Slowdown {
-	return Slowdown{Backend: name, Factor: &of.Factor, CI95: &[2]float64{of.CILow, of.CIHigh}, Kernels: of.N, From: FromTable}
+	return Slowdown{Backend: name, Factor: &of.Factor, CI95: &[2]float64{of.CILow, of.CIHigh}, Kernels: of.N, From: proto.String(fromTable)}
 }
 
 // Apply lets communication slow the kernels of a workload that is as it was traced.

@@ -33,7 +33,7 @@ func (r *Result) writeContention(p *report.Page) {
 		return
 	}
 	if c.Traced.Factor == nil {
-		p.Linef("Kernels keep the time they took, whatever runs beside them: %s.", c.Traced.Why)
+		p.Linef("Kernels keep the time they took, whatever runs beside them: %s.", *c.Traced.Why)
 	} else {
 		p.Linef("Kernels take %s.", words(&c.Traced))
 	}
@@ -45,5 +45,5 @@ func (r *Result) writeContention(p *report.Page) {
 // words is a slowdown for people.
 func words(s *planning.Slowdown) string {
 	return fmt.Sprintf("%.2f times as long beside communication on %s (95 %% interval %.2f to %.2f, from %d kernels of the %s)",
-		*s.Factor, report.Printable(s.Backend), s.CI95[0], s.CI95[1], s.Kernels, s.From)
+		*s.Factor, report.Printable(s.Backend), s.CI95[0], s.CI95[1], s.Kernels, *s.From)
 }
