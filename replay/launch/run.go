@@ -32,6 +32,9 @@ type Options struct {
 	// Capabilities is what the check of the plans knows of backends; nil means
 	// mix.Known.
 	Capabilities *mix.Capabilities
+	// Checked, when set, is called with what the check of each plan found, by its number
+	// in the experiment, before anything is started.
+	Checked func(plan int, r *mix.Report)
 	// Progress, when set, is called now and then.
 	Progress func(Progress)
 	// Iteration, when set, is called for every timed iteration of every worker once
@@ -93,9 +96,13 @@ func (w Worker) Run(ctx context.Context, exp *planpb.Experiment, opts Options) (
 	if opts.Resume != "" {
 		return w.resume(ctx, exp, opts)
 	}
-	for _, p := range exp.Plans {
-		if err := mix.Inspect(p, mix.CheckOptions{Capabilities: opts.Capabilities}).Err(); err != nil {
+	for i, p := range exp.Plans {
+		r := mix.Inspect(p, mix.CheckOptions{Capabilities: opts.Capabilities})
+		if err := r.Err(); err != nil {
 			return nil, fmt.Errorf("plan %q: %w", p.Name, err)
+		}
+		if opts.Checked != nil {
+			opts.Checked(i, r)
 		}
 	}
 	dir, err := runDir(opts.Dir)

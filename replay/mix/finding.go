@@ -75,6 +75,8 @@ type Step struct {
 type Gap struct {
 	Code string `json:"code"`
 	Why  string `json:"why"`
+	// Open: nor does it follow from how the worker runs a plan.
+	Open bool `json:"-"`
 }
 
 // Kind is one thing that is checked.

@@ -128,27 +128,27 @@ func largestCount(c *planpb.Communication) int64 {
 
 // gaps lists what the plan does not say, so that it can't be checked.
 func (m *model) gaps() []Gap {
-	list := []Gap{{"W4", "the plan does not list what of the trace was left out of it: \"mixdown plan\" says so when it makes one"}}
+	list := []Gap{{Code: "W4", Why: "the plan does not list what of the trace was left out of it: \"mixdown plan\" says so when it makes one"}}
 	all, unnamed := m.unnamedBuffers()
 	switch {
 	case all > 0 && unnamed == all:
-		list = append(list, Gap{"E6", "the plan has no buffers: whether one is used again too early can't be seen"})
+		list = append(list, Gap{Code: "E6", Why: "the plan has no buffers: whether one is used again too early can't be seen"})
 	case unnamed > 0:
-		list = append(list, Gap{"E6", fmt.Sprintf("%s of %d without buffers, and all computation: whether one is used again too early there can't be seen", countOf(int(unnamed), "communication"), all)})
+		list = append(list, Gap{Code: "E6", Why: fmt.Sprintf("%s of %d without buffers, and all computation: whether one is used again too early there can't be seen", countOf(int(unnamed), "communication"), all)})
 	case all > 0:
-		list = append(list, Gap{"E6", "the plan does not say what memory computation uses: whether it does too early can't be seen"})
+		list = append(list, Gap{Code: "E6", Why: "the plan does not say what memory computation uses: whether it does too early can't be seen"})
 	}
 	for _, program := range m.w.Programs {
 		if all > unnamed && tooLarge(program) {
-			list = append(list, Gap{"E6", fmt.Sprintf("rank %d has too many tasks and streams to look for buffers that are used again too early", program.Rank)})
+			list = append(list, Gap{Code: "E6", Why: fmt.Sprintf("rank %d has too many tasks and streams to look for buffers that are used again too early", program.Rank)})
 			break
 		}
 	}
 	if ranks := m.unknownLives(); len(ranks) > 0 {
-		list = append(list, Gap{"E7", m.notSaidBy(ranks, "when communicators are made and destroyed") + "; the worker does both in one order on all ranks"})
+		list = append(list, Gap{Code: "E7", Why: m.notSaidBy(ranks, "when communicators are made and destroyed") + "; the worker does both in one order on all ranks"})
 	}
 	if ranks := m.unknownSettings(); len(ranks) > 0 {
-		list = append(list, Gap{"E9", m.notSaidBy(ranks, "which tuning files and environment they have") + ": see to it that they are the same on all ranks"})
+		list = append(list, Gap{Code: "E9", Why: m.notSaidBy(ranks, "which tuning files and environment they have") + ": see to it that they are the same on all ranks"})
 	}
 	var unknown []string
 	measured := false
@@ -159,10 +159,10 @@ func (m *model) gaps() []Gap {
 		measured = measured || len(m.backends[i].cap.Measured) > 0
 	}
 	if len(unknown) > 0 {
-		list = append(list, Gap{"E5", fmt.Sprintf("nothing is known of %s: taken to do everything in host memory (--capabilities)", strings.Join(unknown, ", "))})
+		list = append(list, Gap{Code: "E5", Why: fmt.Sprintf("nothing is known of %s: taken to do everything in host memory (--capabilities)", strings.Join(unknown, ", ")), Open: true})
 	}
 	if !measured {
-		list = append(list, Gap{"W5", "the plan does not say which measurements its choices rest on"})
+		list = append(list, Gap{Code: "W5", Why: "the plan does not say which measurements its choices rest on"})
 	}
 	slices.SortStableFunc(list, func(a, b Gap) int { return cmp.Compare(a.Code, b.Code) })
 	return list

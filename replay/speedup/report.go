@@ -183,14 +183,17 @@ func (r *Report) Finish(traceStep int64) error {
 }
 
 // Warn adds a diagnostic, counted when it is there already.
-func (r *Report) Warn(code, text string) {
+func (r *Report) Warn(code, text string) { r.WarnTimes(code, 1, text) }
+
+// WarnTimes is Warn for what was found so many times.
+func (r *Report) WarnTimes(code string, times int64, text string) {
 	for i := range r.Diagnostics {
 		if r.Diagnostics[i].Code == code {
-			r.Diagnostics[i].Count++
+			r.Diagnostics[i].Count += times
 			return
 		}
 	}
-	r.Diagnostics = append(r.Diagnostics, report.Diagnostic{Code: code, Count: 1, Example: text})
+	r.Diagnostics = append(r.Diagnostics, report.Diagnostic{Code: code, Count: times, Example: text})
 }
 
 // Verified says whether the data of every plan was compared and right.

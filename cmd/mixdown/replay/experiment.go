@@ -38,6 +38,7 @@ type experiment struct {
 	table     *tune.Table        // of --table, nil without it
 	report    *speedup.Report
 	errors    []string // of the data check
+	doubts    []string // codes of diagnostics that the check of the plans made
 	logs      []planLog
 }
 
@@ -204,6 +205,11 @@ func (e *experiment) start(ctx context.Context, variants []*planpb.Plan, nth, of
 	defer progress.Done()
 	options := launch.Options{
 		Dir: e.opts.Keep, Timeout: e.opts.Timeout, Resume: e.opts.Resume, Starter: e.starter, Capabilities: e.known,
+		Checked: func(plan int, r *mix.Report) {
+			if plan > 0 || nth == 1 { // the baseline is part of every start
+				e.checked(r)
+			}
+		},
 		Progress: func(p launch.Progress) {
 			detail := p.State.String()
 			if of > 1 {
@@ -230,6 +236,32 @@ func (e *experiment) start(ctx context.Context, variants []*planpb.Plan, nth, of
 	e.logs = append(e.logs, logs...)
 	e.collect(results, variants)
 	return nil
+}
+
+const notChecked = "not-checked"
+
+// checked adds what the check of a plan warns of, and what neither it nor the way in
+// which plans run can tell.
+func (e *experiment) checked(r *mix.Report) {
+	for _, f := range r.Warnings {
+		e.doubts = append(e.doubts, f.Name)
+		e.report.WarnTimes(f.Name, int64(f.Count), fmt.Sprintf("plan %q: %s %s", r.Plan, f.Code, f.Message))
+	}
+	for _, g := range r.NotChecked {
+		if g.Open {
+			e.doubts = append(e.doubts, notChecked)
+			e.report.Warn(notChecked, fmt.Sprintf("plan %q: %s %s", r.Plan, g.Code, g.Why))
+		}
+	}
+}
+
+// tellDoubts says what the check warned of where no report will.
+func (e *experiment) tellDoubts() {
+	for _, d := range e.report.Diagnostics {
+		if slices.Contains(e.doubts, d.Code) {
+			fmt.Fprintln(e.opts.Streams.Err, d)
+		}
+	}
 }
 
 // samples is for how many iterations the times of single tasks are kept.

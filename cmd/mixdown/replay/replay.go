@@ -136,6 +136,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	}
 	e.starter = job.Starter
 	if err := e.run(ctx); err != nil {
+		e.tellDoubts()
 		return err
 	}
 	if err := e.writeLogs(); err != nil {
