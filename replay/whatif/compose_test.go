@@ -26,7 +26,7 @@ var (
 func TestOrderOfComposition(t *testing.T) {
 	half := func(s Step) Step {
 		s.Fixed = func(sim.Meeting) (float64, bool) { return 0.5, true }
-		s.Ratio = func(_ sim.Meeting, now, then int) (float64, bool) { return float64(then) / float64(now), true }
+		s.Ratio = func(_ sim.Meeting, _, times int) (float64, bool) { return float64(times), true }
 		return s
 	}
 	// Each message of an order is rounded to a whole ns.

@@ -79,7 +79,7 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 			}
 			out := Variant{
 				Name: q.Text, Schedule: schedule.Traced, Mix: v.Mix, MixStep: &a.Run.Step, WhatIfs: pricesOf(q),
-				Predicted: float64(r.Workload.Fidelity.SimulatedStep) / float64(a.Run.Step), Assumptions: append(a.Notes, p.Contention.Assumed(v)...),
+				Predicted: float64(r.Workload.Fidelity.SimulatedStep) / float64(a.Run.Step), Assumptions: slices.Concat([]string{}, a.Notes, p.Contention.Assumed(v)),
 			}
 			if v != p.Baseline {
 				out.Name = v.Name + ", " + q.Text
