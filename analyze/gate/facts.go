@@ -9,6 +9,7 @@ import (
 	"mixdown/analyze/collective"
 	"mixdown/analyze/diff"
 	"mixdown/analyze/report"
+	"mixdown/ingest/trace"
 )
 
 // factsOf describes a run.
@@ -65,4 +66,20 @@ func (l Layout) String() string {
 		return fmt.Sprintf("%s of %d", report.Printable(l.Role), l.Size)
 	}
 	return fmt.Sprintf("%d x %s of %d", l.Groups, report.Printable(l.Role), l.Size)
+}
+
+// Machine is what the traces of a run say of the machines: the names of their GPUs, ""
+// when not said, and versions, of the first rank that names any.
+func Machine(run *trace.Run) (gpu string, versions map[string]string) {
+	var names []string
+	for _, r := range run.Ranks {
+		if r.GPU != "" && !slices.Contains(names, r.GPU) {
+			names = append(names, r.GPU)
+		}
+		if versions == nil {
+			versions = r.Versions
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, "; "), versions
 }

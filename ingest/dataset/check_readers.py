@@ -25,7 +25,7 @@ TABLES = {
     "operations": "operation:I op:T group:I index_in_group:I dtype:T? in_elements:I? out_elements:I? in_bytes:I? out_bytes:I? "
     "in_splits:L? out_splits:L? splits_known:B splits_estimated:B tensors:Y? channels:I? root:I? transfers:X? seq:I? comms_id:U? thread:I? "
     "issued_ns:I returned_ns:I ts:I dur:I stream:T? name:T module:T? offset:I record_function:I? event:I? events:L?",
-    "ranks": "source:T rank_from:T host:T? sms:I? events_read:I events:I backend:T? world_size:I? cpu_only:B truncated:B",
+    "ranks": "source:T rank_from:T host:T? sms:I? gpu:T? versions:T? events_read:I events:I backend:T? world_size:I? cpu_only:B truncated:B",
     "groups": "group:I? name:T? description:T? size:I? ranks:L? stream:T?",
     "steps": "name:T number:I ts:I dur:I",
     "waits": "ts:I thread:I",

@@ -184,7 +184,7 @@ func TestEveryFieldSurvives(t *testing.T) {
 }
 
 // fill gives every field a value of its own that is not zero, every slice
-// three elements.
+// three elements, every map one.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -197,6 +197,12 @@ func fill(v reflect.Value, n *int) {
 		for i := range 3 {
 			fill(v.Index(i), n)
 		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, n)
+		fill(value, n)
+		v.SetMapIndex(key, value)
 	case reflect.String:
 		v.SetString(fmt.Sprint("text ", *n))
 	case reflect.Bool:

@@ -1,7 +1,10 @@
 package dataset
 
 import (
+	"encoding/json"
 	"slices"
+
+	"github.com/apache/arrow/go/v15/parquet"
 
 	"mixdown/ingest/comm"
 	"mixdown/ingest/diagnostic"
@@ -19,6 +22,9 @@ func ranks(r *trace.Rank) *table {
 			text("rank_from", func(int) string { return r.RankFrom }, func(_ int, s string) { r.RankFrom = s }),
 			optionalText("host", func(int) string { return r.Host }, func(_ int, s string) { r.Host = s }),
 			wholeUnless(0, "sms", func(int) *int { return &r.SMs }),
+			optionalText("gpu", func(int) string { return r.GPU }, func(_ int, s string) { r.GPU = s }),
+			optional("versions", func(int) (parquet.ByteArray, bool) { return versionsText(r.Versions) },
+				func(_ int, v parquet.ByteArray) error { return json.Unmarshal(v, &r.Versions) }),
 			integer("events_read", func(int) *int64 { return &r.Read }),
 			required("events", func(int) int64 { return int64(kept) }, func(int, int64) error { return nil }),
 			optionalText("backend", func(int) string { return r.Distributed.Backend }, func(_ int, s string) { r.Distributed.Backend = s }),
@@ -27,6 +33,12 @@ func ranks(r *trace.Rank) *table {
 			truth("truncated", func(int) *bool { return &r.Truncated }),
 		},
 	}
+}
+
+// versionsText writes versions as JSON, which readers of tables have functions for.
+func versionsText(versions map[string]string) (parquet.ByteArray, bool) {
+	data, err := json.Marshal(versions)
+	return data, err == nil && len(versions) > 0
 }
 
 // group is a row of the table of groups.

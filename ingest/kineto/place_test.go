@@ -3,7 +3,32 @@ package kineto_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+// TestMachine: names of GPUs and versions, as Kineto and PyTorch write them.
+func TestMachine(t *testing.T) {
+	type machine struct {
+		gpu      string
+		versions map[string]string
+	}
+	for head, want := range map[string]machine{
+		`"deviceProperties": [{"id": 0, "name": "NVIDIA \"H100\"", "totalGlobalMem": 84929347584, "computeMajor": 9},{"id": 1, "name": "NVIDIA \"H100\"", "totalGlobalMem": 8}],
+		  "cupti_version": 24, "cuda_runtime_version": 12080, "cuda_driver_version": 12090,
+		  "distributedInfo": {"backend": "nccl", "nccl_version": "2.27.3"},`: {
+			`NVIDIA "H100"`, map[string]string{"cupti": "24", "cuda runtime": "12080", "cuda driver": "12090", "nccl": "2.27.3"},
+		},
+		`"deviceProperties": [{"name": "B"},{"name": "A"},{"name": 7},{}], "hip_runtime_version": "6.4",`: {"A, B", map[string]string{"hip runtime": "6.4"}},
+		`"deviceProperties": [], "cupti_version": [],`:                                                    {},
+		``: {},
+	} {
+		r := one(t, head, "").Ranks[0]
+		if diff := cmp.Diff(want, machine{r.GPU, r.Versions}, cmp.AllowUnexported(machine{})); diff != "" {
+			t.Errorf("%s: %s", head, diff)
+		}
+	}
+}
 
 // TestHostGPUsAndChannels: only what the file says without doubt.
 func TestHostGPUsAndChannels(t *testing.T) {

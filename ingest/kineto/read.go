@@ -2,6 +2,7 @@ package kineto
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -182,8 +183,9 @@ func (rd *reading) readMetadata(m *chrome.Metadata) {
 		rank.Host = text(v)
 	}
 	if v, ok := m.Get("deviceProperties"); ok {
-		rank.SMs = readSMs(v)
+		rank.SMs, rank.GPU = readSMs(v), readGPUs(v)
 	}
+	rank.Versions = readVersions(m)
 	info, ok := m.Get("distributedInfo")
 	if !ok {
 		return
@@ -225,6 +227,57 @@ func readSMs(v chrome.Value) int {
 		return 0
 	}
 	return int(sms)
+}
+
+// readGPUs is the names of a list of GPUs, in order, each once.
+func readGPUs(v chrome.Value) string {
+	var names []string
+	v.Each(func(gpu chrome.Value) bool {
+		gpu.Fields(func(key []byte, v chrome.Value) bool {
+			if name := text(v); string(key) == "name" && name != "" && len(names) < maxGPUs && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+			return true
+		})
+		return true
+	})
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// maxGPUs bounds the names of a machine's GPUs: it has one kind of them, or a few.
+const maxGPUs = 16
+
+// readVersions is what Kineto (libkineto/src/output_json.cpp) and PyTorch say of the
+// software, nil when nothing.
+func readVersions(m *chrome.Metadata) map[string]string {
+	versions := map[string]string{}
+	add := func(key string, v chrome.Value) {
+		said := text(v)
+		if n, ok := v.Int(); ok {
+			said = strconv.FormatInt(n, 10)
+		}
+		if name, is := strings.CutSuffix(key, "_version"); is && said != "" {
+			versions[strings.ReplaceAll(name, "_", " ")] = said
+		}
+	}
+	for _, key := range []string{"cuda_runtime_version", "cuda_driver_version", "hip_runtime_version", "hip_driver_version", "cupti_version"} {
+		if v, ok := m.Get(key); ok {
+			add(key, v)
+		}
+	}
+	if info, ok := m.Get("distributedInfo"); ok {
+		info.Fields(func(key []byte, v chrome.Value) bool {
+			if string(key) == "nccl_version" {
+				add("nccl_version", v)
+			}
+			return true
+		})
+	}
+	if len(versions) == 0 {
+		return nil
+	}
+	return versions
 }
 
 // maxSMs is more than any GPU has.

@@ -44,7 +44,10 @@ type Rank struct {
 	Source   string // the file, as the user named it
 	Host     string // name of its machine, "" when not said
 	SMs      int    // of a GPU of its machine, 0 when not said or not the same for all
-	Read     int64  // events in the file, kept in the store or not
+	GPU      string // names of the GPUs of its machine, each once, "" when not said
+	// Versions are those that the file names, such as "cuda runtime": "12080", nil when none.
+	Versions map[string]string
+	Read     int64 // events in the file, kept in the store or not
 
 	Distributed Distributed
 	Names       *Strings

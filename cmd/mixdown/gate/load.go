@@ -30,13 +30,10 @@ func loadRecord(ctx context.Context, streams *cli.Streams, in input.Options, arg
 	if err != nil {
 		return nil, nil, err // names the file or folder
 	}
-	m, err := machineOf(ctx, &in, streams)
-	if err != nil {
-		return nil, nil, err
-	}
+	gpu, versions := gate.Machine(job.Run)
 	refused = in.Refuse(&job.Run.Diagnostics, &job.Match.Diagnostics, &job.Clocks.Diagnostics)
 	return gate.Measure(gate.Input{
-		Source: source(args), Run: job.Run, Match: job.Match, Clocks: job.Clocks, GPU: m.gpu, Versions: m.versions,
+		Source: source(args), Run: job.Run, Match: job.Match, Clocks: job.Clocks, GPU: gpu, Versions: versions,
 	}), refused, nil
 }
 
