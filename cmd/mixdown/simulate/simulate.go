@@ -35,6 +35,7 @@ type Options struct {
 	HTML      string
 	Width     int
 	Picture   bool
+	Wide      bool
 
 	WhatIfs   []string
 	Ranks     int
@@ -95,6 +96,7 @@ See "mixdown help schedules" for names and keys.`,
 	f.IntVar(&opts.Buffers.GradientBuffers, "gradient-buffers", 1, "with --sharding partial or full: stages whose gradients a rank holds whole at once")
 	f.DurationVar(&opts.Reduction, "reduction", 0, "what an all-reduce of a rank's whole gradient over data-parallel ranks takes, such as 40ms; default as in the trace")
 	f.BoolVar(&opts.Picture, "picture", false, "draw all orders in text")
+	f.BoolVar(&opts.Wide, "wide", false, "show whole names in text, in lines of any length")
 	f.IntVar(&opts.Width, "width", 100, "columns of the pictures in text")
 	f.StringVar(&opts.SVG, "svg", "", "write all orders as a picture to `FILE`")
 	f.StringVar(&opts.HTML, "html", "", "write a page for people to `FILE`: orders, memory against time, and the analysis of the traces; see mixdown help report")

@@ -13,7 +13,7 @@ import (
 
 // writeText writes the result for people.
 func (r *Result) writeText(o *Options) error {
-	p := report.NewPage(false)
+	p := report.NewPage(o.Wide)
 	r.writeUnchanged(p)
 	r.writeContention(p)
 	if r.Baseline != nil {

@@ -79,7 +79,7 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 			}
 			out := Variant{
 				Name: q.Text, Schedule: schedule.Traced, Mix: v.Mix, MixStep: &a.Run.Step, WhatIfs: pricesOf(q),
-				Predicted: float64(r.Workload.Fidelity.SimulatedStep) / float64(a.Run.Step), Assumptions: slices.Concat([]string{}, a.Notes, p.Contention.Assumed(v)),
+				Predicted: float64(r.Workload.Fidelity.SimulatedStep) / float64(a.Run.Step), Assumptions: append(append([]string{}, a.Notes...), p.Contention.Assumed(v)...),
 			}
 			if v != p.Baseline {
 				out.Name = v.Name + ", " + q.Text
@@ -191,7 +191,7 @@ func (r *Result) supposeOrder(s supposing, name string, order schedule.Order, op
 		}
 		v := Variant{
 			Order: r.describe(a.Prediction, 0), Name: q.Text, Schedule: name, Mix: mix.Traced, WhatIfs: pricesOf(q), Fills: a.Fills,
-			Predicted: float64(r.base.Run.Step) / float64(a.Run.Step), Assumptions: append(slices.Clone(a.Assumptions), a.Notes...),
+			Predicted: float64(r.base.Run.Step) / float64(a.Run.Step), Assumptions: append(append([]string{}, a.Assumptions...), a.Notes...),
 		}
 		if name != schedule.Traced {
 			v.Name = name + ", " + q.Text
