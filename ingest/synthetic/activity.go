@@ -13,8 +13,11 @@ import (
 // group of the rank.
 const (
 	programThread = 1000
+	engineThread  = 1200
+	secondThread  = 1500
 	workerThread  = 2000
 	computeStream = 7
+	copyStream    = 8
 	commStream    = 20
 	syncThread    = 3000
 )
@@ -49,6 +52,12 @@ func (s *run) head(r *rank) {
 	}
 	r.out.head(info)
 	r.out.threadName(programThread, "python")
+	if s.Engine {
+		r.out.threadName(engineThread, "pt_autograd_0")
+	}
+	if s.Beside != nil {
+		r.out.threadName(secondThread, "python")
+	}
 	if s.Host {
 		for i, name := range threads {
 			r.out.threadName(workerThread+i, name)
@@ -59,21 +68,21 @@ func (s *run) head(r *rank) {
 // kernel runs ns of computation.
 func (s *run) kernel(r *rank, operator string, ns int64) {
 	if s.Host {
-		r.out.span("cpu_op", operator, programThread, r.program, r.program+ns, "")
+		r.out.span("cpu_op", operator, r.thread, r.program, r.program+ns, "")
 		r.program += ns + s.LaunchNs
 		return
 	}
 	r.ids++
 	correlation := `"correlation": ` + itoa64(r.ids)
 	launch := r.program + s.LaunchNs/3
-	r.out.span("cpu_op", operator, programThread, r.program, r.program+s.LaunchNs, `"External id": `+itoa64(r.ids))
-	r.out.span("cuda_runtime", "cudaLaunchKernel", programThread, launch, launch+s.LaunchNs/3, correlation)
+	r.out.span("cpu_op", operator, r.thread, r.program, r.program+s.LaunchNs, `"External id": `+itoa64(r.ids))
+	r.out.span("cuda_runtime", "cudaLaunchKernel", r.thread, launch, launch+s.LaunchNs/3, correlation)
 	start := max(launch+kernelLatency, r.compute)
 	r.compute = s.contended(r, start, ns)
 	if s.Contention > 0 {
 		correlation += `, "grid": [` + itoa(grids[operator]) + `, 4, 1], "block": [128, 1, 1]`
 	}
-	r.out.onStream("ampere_sgemm_128x64_tn", computeStream, start, r.compute, correlation)
+	r.out.onStream("ampere_sgemm_128x64_tn", r.onto, start, r.compute, correlation)
 	r.program += s.LaunchNs
 }
 
@@ -118,7 +127,7 @@ func (s *run) issue(p *part) int64 {
 	if s.Host {
 		r.ids += 2
 		p.id = r.ids
-		r.out.span("cpu_op", "c10d::"+spellings[p.op].operator, programThread, r.program, r.program+hostCallNs, s.operatorArgs(p))
+		r.out.span("cpu_op", "c10d::"+spellings[p.op].operator, r.thread, r.program, r.program+hostCallNs, s.operatorArgs(p))
 		called := r.program
 		r.program += hostCallNs
 		if p.peer >= 0 { // the annotation of a send or recv starts within the call
@@ -136,15 +145,15 @@ func (s *run) issue(p *part) int64 {
 		title += " " + itoa(r.number) + "<-" + itoa(p.peer)
 	}
 	start, end := r.program, r.program+s.LaunchNs
-	s.waitForEvent(r, commStream+int(p.c.Scope), computeStream)
+	s.waitForEvent(r, commStream+int(p.c.Scope), r.onto)
 	if s.Generation == NoCommArgs {
 		in, _ := p.c.sizes(p.op, len(p.group.ranks))
-		r.out.span("user_annotation", title, programThread, start, end, `"Input Dims": [[`+itoa64(in)+`]], "Input type": ["float"]`)
+		r.out.span("user_annotation", title, r.thread, start, end, `"Input Dims": [[`+itoa64(in)+`]], "Input type": ["float"]`)
 	} else {
-		r.out.span("cpu_op", "record_param_comms", programThread, start, end, `"Record function id": `+itoa64(p.id)+`, `+s.commArgs(p))
-		r.out.span("user_annotation", title, programThread, start+third/2, end-third/2, "")
+		r.out.span("cpu_op", "record_param_comms", r.thread, start, end, `"Record function id": `+itoa64(p.id)+`, `+s.commArgs(p))
+		r.out.span("user_annotation", title, r.thread, start+third/2, end-third/2, "")
 	}
-	r.out.span("cuda_runtime", "cudaLaunchKernelExC", programThread, start+third, end-third, `"correlation": `+itoa64(p.id))
+	r.out.span("cuda_runtime", "cudaLaunchKernelExC", r.thread, start+third, end-third, `"correlation": `+itoa64(p.id))
 	r.program = end
 	return max(start+third+kernelLatency, r.compute, r.stream[p.c.Scope])
 }
@@ -174,7 +183,7 @@ func (s *run) finish(p *part, arrival, end int64, dropped bool) {
 		r.pending = max(r.pending, end)
 	} else {
 		r.compute = max(r.compute, end)
-		s.waitForEvent(r, computeStream, commStream+int(p.c.Scope))
+		s.waitForEvent(r, r.onto, commStream+int(p.c.Scope))
 	}
 }
 
@@ -186,15 +195,15 @@ func (s *run) waitForEvent(r *rank, stream, on int) {
 	}
 	r.ids += 2
 	record, wait := itoa64(r.ids-1), itoa64(r.ids)
-	r.out.span("cuda_runtime", "cudaEventRecord", programThread, r.program, r.program, `"correlation": `+record)
-	r.out.span("cuda_runtime", "cudaStreamWaitEvent", programThread, r.program, r.program, `"correlation": `+wait)
+	r.out.span("cuda_runtime", "cudaEventRecord", r.thread, r.program, r.program, `"correlation": `+record)
+	r.out.span("cuda_runtime", "cudaStreamWaitEvent", r.thread, r.program, r.program, `"correlation": `+wait)
 	r.out.span("cuda_sync", "Stream Wait Event", syncThread, r.program, r.program, `"cuda_sync_kind": "Stream Wait Event", "stream": `+itoa(stream)+
 		`, "correlation": `+wait+`, "wait_on_stream": `+itoa(on)+`, "wait_on_cuda_event_record_corr_id": `+record)
 }
 
 func (s *run) finishOnHost(p *part, arrival, end int64, dropped bool) {
 	r := p.r
-	thread := programThread
+	thread := r.thread
 	if p.peer < 0 {
 		thread = workerThread
 		for _, g := range s.groups { // two for each group of the rank before this one
@@ -229,10 +238,14 @@ func (s *run) synchronize(r *rank) {
 		r.program = max(r.program, r.pending) + wakeNs
 		return
 	}
-	called := r.program
 	r.compute = max(r.compute, r.pending)
+	if s.Beside != nil { // the whole device has more to do than the program's
+		s.blocked(r)
+		return
+	}
+	called := r.program
 	r.program = max(r.program, r.compute) + s.LaunchNs
-	r.out.span("cuda_runtime", "cudaDeviceSynchronize", programThread, called, r.program, "")
+	r.out.span("cuda_runtime", "cudaDeviceSynchronize", r.thread, called, r.program, "")
 }
 
 // maxRanks is how many members PyTorch writes before it cuts the list; the last

@@ -21,6 +21,11 @@
 // With Options.Contention a kernel on a device gets on that many times more slowly
 // while communication runs there, waiting for other ranks or not.
 //
+// With Engine the program sleeps from the middle of a step on while another thread
+// works for it, as in backward(). With Beside each rank has a second thread that works
+// while the program does, has streams of its own, and stands still for its copies and
+// collectives; the program starts it with each step and waits for it at the end.
+//
 // A straggler computes longer before one collective of one step. A dropped event
 // is the kernel (or the worker's annotation, on the host) of one member that the
 // file lacks, as when the profiler ran out of buffers: what the CPU recorded of

@@ -35,13 +35,21 @@ type rank struct {
 	number  int
 	out     *writer
 	rng     *rand.Rand
-	program int64            // its thread is free from here
-	compute int64            // its computation stream is
+	line                     // of the thread that is being simulated
+	aside   line             // of the other one
 	stream  [numScopes]int64 // the stream or worker thread of each scope is
 	pending int64            // the latest end of communication not waited for
 	seq     [numScopes]int64
 	talk    []interval // communication on its device that is not over at compute
 	ids     int64      // last correlation or record function id given out
+}
+
+// line is a thread and the stream it gives its work to.
+type line struct {
+	thread  int
+	program int64 // the thread is free from here
+	onto    int   // its stream
+	compute int64 // the stream is free from here
 }
 
 // Generate simulates a run and writes the trace of rank i to files[i].
@@ -63,7 +71,9 @@ func Generate(opts Options, files []io.Writer) (*Truth, error) {
 		s.delays[place{d.Rank, d.Step, d.Collective}] += d.Delay
 	}
 	for n := range opts.Ranks {
-		r := &rank{number: n, rng: rand.New(rand.NewPCG(opts.Seed, uint64(n))), program: opts.Start, compute: opts.Start}
+		r := &rank{number: n, rng: rand.New(rand.NewPCG(opts.Seed, uint64(n)))}
+		r.line = line{programThread, opts.Start, computeStream, opts.Start}
+		r.aside = line{secondThread, opts.Start, copyStream, opts.Start}
 		r.out = &writer{to: files[n], rank: n, clock: s.truth.Clocks[n], start: opts.Start}
 		s.head(r)
 		s.ranks = append(s.ranks, r)
@@ -85,10 +95,15 @@ func (s *run) step(step int) {
 	for i, r := range s.ranks {
 		starts[i] = r.program
 	}
+	s.beside(step)
 	n := len(s.Collectives)
 	for i, c := range s.Collectives {
 		kernels := s.Kernels*(i+1)/(n+1) - s.Kernels*i/(n+1)
 		for _, r := range s.ranks {
+			if s.Engine && i == n/2 {
+				r.thread = engineThread
+				r.program += wakeNs
+			}
 			s.computation(r, kernels, s.delays[place{r.number, step, i}])
 		}
 		switch c.Scope {
@@ -107,7 +122,12 @@ func (s *run) step(step int) {
 	ends := make([]int64, len(s.ranks))
 	for i, r := range s.ranks {
 		s.computation(r, s.Kernels-s.Kernels*n/(n+1), 0)
+		if s.Engine {
+			r.thread = programThread
+			r.program += wakeNs
+		}
 		s.synchronize(r)
+		s.join(r)
 		r.out.span("user_annotation", "ProfilerStep#"+strconv.Itoa(step+1), programThread, starts[i], r.program, "")
 		ends[i] = r.program
 	}
@@ -191,6 +211,9 @@ func (s *run) together(ev *Event, parts []part) {
 		bytes = max(bytes, 4*in, 4*out)
 	}
 	ev.Transfer = s.noisy(s.rng, 8_000+int64(float64(bytes)/s.BytesPerNs)) // 8 us, and as a rule 100 GB/s
+	if parts[0].c.Free {
+		ev.Transfer = 0
+	}
 	last := ev.LastArrival()
 	for k := range parts {
 		p := &parts[k]

@@ -66,6 +66,9 @@ func (o Options) groups() (list []group, of [numScopes][]int) {
 	}
 	add(World, "default_pg", world)
 	of[Forward], of[Backward] = of[World], of[World]
+	if o.Beside != nil && o.Beside.Collective > 0 {
+		add(other, "second", world)
+	}
 	tp := o.TensorParallel
 	if used[Tensor] {
 		for first := 0; first < o.Ranks; first += tp {

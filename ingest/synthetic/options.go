@@ -3,6 +3,7 @@ package synthetic
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"mixdown/ingest/comm"
 )
@@ -23,6 +24,7 @@ const (
 	Data
 	Forward
 	Backward
+	other // of the second thread: all ranks, in a group of their own
 	numScopes
 )
 
@@ -47,6 +49,21 @@ type Collective struct {
 	Scope    Scope
 	Elements int64 // float32, of the smaller of input and output
 	Async    bool  // the computation after it does not wait for it
+	Free     bool  // its transfer takes no time
+}
+
+// Beside is a second thread of each rank, which works while the program does: one
+// that loads data, or keeps another model up to date. The program starts it with
+// each step, and at the end of the step waits for it.
+type Beside struct {
+	Rounds int       // of each step; default 4
+	WorkNs int64     // of each round on the CPU; default 150,000
+	CopyNs int64     // then a copy to the device, on a stream of its own, which it waits for; 0: none
+	Pace   []float64 // by rank: how many times as long its work on the CPU takes
+	// Collective ends each round: an all_reduce of so many elements among all ranks,
+	// in a group of their own, which it waits for; 0: none.
+	Collective int64
+	Free       bool // the transfer of its collectives takes no time
 }
 
 // Clock is how a rank's clock differs from true time.
@@ -83,6 +100,8 @@ type Options struct {
 	Noise      float64 // standard deviation of computation and transfer, relative to the mean
 	EndSkewNs  int64   // largest skew of ends; default 3,000, negative: none
 
+	Engine     bool // from the middle of each step on another thread works for the program, which sleeps
+	Beside     *Beside
 	Host       bool // Gloo on the CPU, no device
 	Generation Generation
 	Events     bool  // of a device: the profiler saw streams wait for each other's events
@@ -117,6 +136,12 @@ func (o Options) withDefaults() Options {
 		o.BytesPerNs = 100
 	}
 	o.EndSkewNs = max(o.EndSkewNs, 0)
+	if o.Beside != nil {
+		b := *o.Beside
+		set(&b.Rounds, 4)
+		set64(&b.WorkNs, 150_000)
+		o.Beside = &b
+	}
 	if o.Collectives == nil {
 		o.Collectives = []Collective{
 			{Op: comm.AllGather, Scope: Tensor, Elements: 1 << 16},
@@ -146,7 +171,7 @@ func (o Options) check() error {
 	groups, transfers := false, false
 	for _, c := range o.Collectives {
 		p2p := c.Scope == Forward || c.Scope == Backward
-		if _, known := spellings[c.Op]; !known || c.Scope >= numScopes || p2p != (c.Op == comm.Send) || c.Op == comm.Recv {
+		if _, known := spellings[c.Op]; !known || c.Scope >= other || p2p != (c.Op == comm.Send) || c.Op == comm.Recv {
 			return fail("%s in scope %d", c.Op, c.Scope)
 		}
 		groups = groups || c.Scope == Tensor || c.Scope == Data
@@ -155,7 +180,14 @@ func (o Options) check() error {
 	if transfers && (o.Generation == NoCommArgs && !o.Host || o.Host && groups) {
 		return fail("its trace would not say who sends to whom")
 	}
-	for _, p := range o.Pace {
+	paces := o.Pace
+	if b := o.Beside; b != nil {
+		if b.Rounds < 0 || b.WorkNs < 1 || b.CopyNs < 0 || b.Collective < 0 || b.CopyNs > 0 && o.Host {
+			return fail("a second thread %+v", *b)
+		}
+		paces = slices.Concat(paces, b.Pace)
+	}
+	for _, p := range paces {
 		if !(p > 0 && p < 1e6) {
 			return fail("computation that takes %g times as long", p)
 		}

@@ -20,7 +20,7 @@ type Truth struct {
 
 // Event is one communication on all its members.
 type Event struct {
-	Step, Collective int // Collective indexes Options.Collectives
+	Step, Collective int // Collective indexes Options.Collectives, Second: of the second thread
 	Op               comm.Op
 	Group            string // name, as in traces that name groups
 	Ranks            []int
@@ -28,6 +28,9 @@ type Event struct {
 	Transfer         int64   // ns from the last arrival to the earliest possible end
 	Dropped          []bool  // the member's file lacks it
 }
+
+// Second is the Collective of what the second threads communicate.
+const Second = -1
 
 // Dropped is an event that a file lacks.
 type Dropped struct{ Rank, Step, Collective int }

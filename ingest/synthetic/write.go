@@ -66,7 +66,12 @@ func (w *writer) span(category, name string, thread int, start, end int64, args 
 
 // onStream writes a kernel.
 func (w *writer) onStream(name string, stream int, start, end int64, args string) {
-	w.event("kernel", name, 0, stream, start, end)
+	w.onDevice("kernel", name, stream, start, end, args)
+}
+
+// onDevice writes an event of the device.
+func (w *writer) onDevice(category, name string, stream int, start, end int64, args string) {
+	w.event(category, name, 0, stream, start, end)
 	w.add(`, "args": {"device": 0, "stream": `)
 	w.buf = strconv.AppendInt(w.buf, int64(stream), 10)
 	w.add(`, `, args, `}}`)
