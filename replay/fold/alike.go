@@ -96,10 +96,12 @@ func (h *hash) add(numbers ...int64) {
 }
 
 // program adds what a rank communicates: groups by when it first uses them and
-// their size, peers by their place in the unit. Times are left out, and the splits
-// of uneven operations.
+// their size, streams by when they first communicate, peers by their place in the
+// unit. Times are left out, and the splits of uneven operations: so are the streams
+// of hosts and of computation, as threads of a rank may happen not to overlap where
+// those of another do.
 func (h *hash) program(w *planpb.Workload, p *planpb.Program, position map[int32]int) {
-	groups := map[int32]int64{}
+	groups, streams := map[int32]int64{}, map[int32]int64{}
 	for _, t := range p.Tasks {
 		c := t.GetCommunication()
 		if c == nil {
@@ -111,7 +113,12 @@ func (h *hash) program(w *planpb.Workload, p *planpb.Program, position map[int32
 			groups[c.Group] = g
 			h.add(int64(len(w.Groups[c.Group].Ranks)))
 		}
-		h.add(g, int64(c.Op), int64(c.Dtype), int64(t.Stream), int64(len(c.Transfers)))
+		stream, ok := streams[t.Stream]
+		if !ok {
+			stream = int64(len(streams))
+			streams[t.Stream] = stream
+		}
+		h.add(g, int64(c.Op), int64(c.Dtype), stream, int64(len(c.Transfers)))
 		if !uneven(c) {
 			h.add(c.InCount, c.OutCount)
 		}

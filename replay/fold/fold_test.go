@@ -2,6 +2,7 @@ package fold
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -281,5 +282,21 @@ func TestTracedTimeOfAllMembers(t *testing.T) {
 	run, err = f.Play(func(m sim.Meeting) int64 { return m.Traced / 2 })
 	if err != nil || run.Step != 950 {
 		t.Errorf("%v, %v, want 950", run, err)
+	}
+}
+
+// Ranks that communicate alike are alike, though the threads of one overlap, so that
+// it has a host stream more, and those of the other do not.
+func TestAlikeWhateverTheHosts(t *testing.T) {
+	w := grid(3, 2)
+	whole := Alike(w)
+	for _, p := range w.Programs[2:4] {
+		p.Streams = append([]*planpb.Stream{{Name: "host 2"}}, p.Streams...)
+		for _, task := range p.Tasks {
+			task.Stream++
+		}
+	}
+	if got := Alike(w); !reflect.DeepEqual(got, whole) || len(whole) != 2 {
+		t.Errorf("%v, were %v", got, whole)
 	}
 }

@@ -2,11 +2,9 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 
-	"mixdown/analyze/overlap"
 	"mixdown/ingest/trace"
 	"mixdown/replay/plan/planpb"
 )
@@ -26,6 +24,7 @@ type deviceRank struct {
 	latency   int64           // ns, see launchLatency
 	hostWaits map[int64]*item // correlation of a call -> what it waited for
 	calls     map[int64]int64 // correlation -> ns, when the host made the call
+	hosts     *hosts
 
 	items  []*item         // device work of the step, by launch
 	lines  map[int64]*line // by device stream
@@ -43,10 +42,14 @@ type item struct {
 	computes    bool    // a kernel that does not communicate
 	deps        []*item // on other streams
 	referenced  bool    // something depends on it
-	hostSegment int     // host waits before its launch: the host's time is rigid only between two
+	hostSegment segment // of the host's time in which it was launched
 	node        *node   // the task that ends when it ends
 	position    int     // on its line
 }
+
+// segment is a part of a host stream's time between two waits. Only within one the
+// host's time is rigid.
+type segment struct{ host, waits int }
 
 // line is a device stream.
 type line struct {
@@ -59,12 +62,14 @@ type devicePoint struct {
 	at, end int64
 	launch  *item // nil for a blocking call
 	deps    []*item
+	host    int // index of its stream
 }
 
 // deviceProgram builds the program of a rank with a device.
 func (w *workload) deviceProgram(r int, win window) *builder {
 	d := &deviceRank{w: w, r: r, rank: w.run.Ranks[r], win: win, lines: map[int64]*line{}, calls: map[int64]int64{}}
 	d.gather()
+	d.hosts = w.findHosts(r, win, d.hostThreads(), nil)
 	d.latency = d.launchLatency()
 	d.linkEvents()
 	d.linkCommunication()
@@ -175,7 +180,7 @@ func (d *deviceRank) linkCommunication() {
 		}
 		if at, waited := pending[it.thread]; waited && it.launched {
 			for _, c := range slices.Backward(issued) {
-				if c.issued() <= at && c.end <= it.start+slack {
+				if c.issued() <= at && c.end <= it.start+slack && d.hosts.stream(c.thread) == d.hosts.stream(it.thread) {
 					d.infer(it, c)
 					break
 				}
@@ -204,70 +209,6 @@ func (d *deviceRank) depend(it, on *item) bool {
 	it.deps = append(it.deps, on)
 	on.referenced = true
 	return true
-}
-
-// linkHost lists the host's launches and the calls that blocked it.
-func (d *deviceRank) linkHost() {
-	for _, it := range d.items {
-		if it.launched {
-			d.w.pb.Dependencies.Recorded++
-			d.points = append(d.points, devicePoint{at: it.launch, launch: it})
-		}
-	}
-	ev := &d.rank.Events
-	for i := range ev.Len() {
-		if ev.Category[i] != trace.Runtime || ev.TS[i] < d.win.start || ev.TS[i] >= d.win.end {
-			continue
-		}
-		if !overlap.Blocks(d.rank.Name(i)) {
-			continue
-		}
-		p := devicePoint{at: ev.TS[i], end: ev.End(i)}
-		if on := d.hostWaits[ev.Correlation[i]]; on != nil {
-			on.referenced = true
-			p.deps = append(p.deps, on)
-			d.w.pb.Dependencies.Recorded++
-			d.points = append(d.points, p)
-			continue
-		}
-		for _, s := range slices.Sorted(maps.Keys(d.lines)) {
-			if ev.Stream[i] != trace.NoStream && ev.Stream[i] >= 0 && ev.Stream[i] != s {
-				continue
-			}
-			if last := d.lines[s].lastBefore(p.at, p.end+slack); last != nil && last.end > p.at {
-				p.deps = append(p.deps, last)
-				last.referenced = true
-			}
-		}
-		if len(p.deps) > 0 {
-			if ev.Stream[i] != trace.NoStream && ev.Stream[i] >= 0 {
-				d.w.pb.Dependencies.Recorded++
-			} else {
-				d.w.pb.Dependencies.Inferred += int64(len(p.deps))
-			}
-			d.points = append(d.points, p)
-		}
-	}
-	slices.SortStableFunc(d.points, func(a, b devicePoint) int { return cmp.Compare(a.at, b.at) })
-	segment := 0
-	for _, p := range d.points {
-		if p.launch == nil {
-			segment++
-			continue
-		}
-		p.launch.hostSegment = segment
-	}
-}
-
-// lastBefore is the last item of the line that was issued before at and ended
-// by end, nil when there is none.
-func (l *line) lastBefore(at, end int64) *item {
-	for _, it := range slices.Backward(l.items) {
-		if it.issued() <= at && it.end <= end {
-			return it
-		}
-	}
-	return nil
 }
 
 // name is the stream's name in the plan: the two kinds of work may share one.
@@ -302,7 +243,7 @@ func (d *deviceRank) emit() *builder {
 	return b
 }
 
-// hostLine is the host's stream once it is emitted.
+// hostLine is the host's streams once they are emitted.
 type hostLine struct {
 	launchedAt map[*item]*node // the host task after which an item is launched
 	waits      []hostWait
@@ -313,8 +254,8 @@ type hostWait struct {
 	deps []*item
 }
 
-// emitHost makes the host's stream. Only launches that a run of kernels needs
-// cut it.
+// emitHost makes the host's streams. Only launches that a run of kernels needs
+// cut them.
 func (d *deviceRank) emitHost(b *builder, runs []kernelRun) *hostLine {
 	needed := map[*item]bool{}
 	for _, run := range runs {
@@ -322,28 +263,22 @@ func (d *deviceRank) emitHost(b *builder, runs []kernelRun) *hostLine {
 		needed[run.items[run.critical]] = true
 	}
 	h := &hostLine{launchedAt: map[*item]*node{}}
-	cursor := d.win.start
-	advance := func(to int64) {
-		if to > cursor {
-			b.span(HostStream, planpb.Span_HOST, cursor, to-cursor)
-			cursor = to
-		}
-	}
+	lines := newHostLines(b, d.hosts, d.w.pb.Dependencies, d.win.start)
 	for _, p := range d.points {
 		switch {
 		case p.launch != nil && needed[p.launch]:
-			advance(p.at)
-			h.launchedAt[p.launch] = b.last(HostStream)
+			lines.reach(p.host, p.at)
+			h.launchedAt[p.launch] = lines.last(p.host)
 		case p.launch == nil:
-			advance(p.at)
-			n := b.wait(HostStream, p.at)
+			lines.reach(p.host, p.at)
+			n := b.wait(d.hosts.names[p.host], p.at)
 			h.waits = append(h.waits, hostWait{n, p.deps})
 			for _, dep := range p.deps {
-				cursor = max(cursor, min(dep.end, p.end))
+				lines.skip(p.host, min(dep.end, p.end))
 			}
 		}
 	}
-	advance(d.win.end)
+	lines.reach(0, d.win.end)
 	return h
 }
 

@@ -4,8 +4,10 @@
 // is what the traces say one training step did; a plan is a workload with its
 // decisions made.
 //
-// Every rank's program has one stream for its host, one for each device stream
-// that computes, and one for each that communicates. A stream's tasks run in
+// Every rank's program has a stream for its host, one for each device stream
+// that computes, and one for each that communicates. Threads of the host share a
+// stream as long as they only hand over to each other; those that work at the same
+// time have streams of their own (hosts.go). A stream's tasks run in
 // order. A span is measured time in which the rank worked:
 //
 //   - on the host, the time between two points at which it launched something
@@ -16,7 +18,8 @@
 //
 // What streams wait for of each other is taken from the profiler's records of events
 // where the trace has them, and inferred from the order and the times of launches and
-// kernels where it has not (infer.go); Workload.Dependencies counts both.
+// kernels where it has not (infer.go). What threads wait for of each other is inferred
+// from when they are idle (turns.go). Workload.Dependencies counts both.
 //
 // So a job that is bound by its launches stays so when its communication gets
 // faster, and what overlapped in the trace may overlap in the plan. Runs of

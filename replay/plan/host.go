@@ -5,44 +5,48 @@ import (
 	"maps"
 	"slices"
 
+	"mixdown/analyze/overlap"
 	"mixdown/analyze/waiting"
 	"mixdown/ingest/comm"
 	"mixdown/ingest/trace"
 	"mixdown/replay/plan/planpb"
 )
 
-// HostStream is the name of the stream of a rank's host.
-const HostStream = "host"
-
 // hostProgram builds the program of a rank without a device: its host works,
 // issues communication, and waits for it.
 func (w *workload) hostProgram(r int, win window) *builder {
 	b := newBuilder()
-	w.walk(b, r, win, hostPoints(w.run.Ranks[r], win))
+	points := hostPoints(w.run.Ranks[r], win)
+	count := map[trace.ThreadID]int{}
+	blocked := map[trace.ThreadID][]overlap.Interval{}
+	for _, p := range points {
+		if t := w.run.Ranks[r].Operations[p.operation].Thread; t >= 0 {
+			count[trace.ThreadID(t)]++
+			if p.wait {
+				blocked[trace.ThreadID(t)] = append(blocked[trace.ThreadID(t)], overlap.Interval{Start: p.at, End: p.end})
+			}
+		}
+	}
+	w.walk(b, r, win, points, w.findHosts(r, win, count, blocked))
 	return b
 }
 
 // walk appends what a host did in a window: work from point to point,
 // communication at the points. All of it has ended at the end.
-func (w *workload) walk(b *builder, r int, win window, points []hostPoint) {
+func (w *workload) walk(b *builder, r int, win window, points []hostPoint, hosts *hosts) {
 	rank := w.run.Ranks[r]
 	tasks := map[int]*node{} // operation -> task
-	cursor := win.start
-	advance := func(to int64) {
-		if to > cursor {
-			b.span(HostStream, planpb.Span_HOST, cursor, to-cursor)
-			cursor = to
-		}
-	}
+	lines := newHostLines(b, hosts, w.pb.Dependencies, win.start)
 	for _, p := range points {
-		advance(p.at)
+		op := &rank.Operations[p.operation]
+		s := hosts.ofOperation(op)
+		lines.reach(s, p.at)
 		if !p.wait {
 			c := w.communication(r, p.operation)
 			if c == nil {
 				continue
 			}
-			op := &rank.Operations[p.operation]
-			tasks[p.operation] = b.add(hostCommStream(op, c), &node{at: p.at, comm: c, origin: originOf(rank.Rank, op)}, b.last(HostStream))
+			tasks[p.operation] = b.add(hostCommStream(op, c), &node{at: p.at, comm: c, origin: originOf(rank.Rank, op)}, lines.last(s))
 			tasks[p.operation].origin.Issued = op.Issued
 			continue
 		}
@@ -52,17 +56,17 @@ func (w *workload) walk(b *builder, r int, win window, points []hostPoint) {
 			if !w.simulate {
 				// Most of it is waiting for others to come, who come at other times in
 				// another order or on another backend: it is not run.
-				cursor = max(cursor, p.end)
+				lines.skip(s, p.end)
 				continue
 			}
-			w.pb.Dependencies.FixedWaitNs += max(p.end-cursor, 0)
+			w.pb.Dependencies.FixedWaitNs += max(p.end-lines.cursor[s], 0)
 			continue
 		}
 		w.pb.Dependencies.Inferred++
-		b.wait(HostStream, p.at, t).blocked = max(p.end-cursor, 0)
-		cursor = max(cursor, p.end)
+		b.wait(hosts.names[s], p.at, t).blocked = max(p.end-lines.cursor[s], 0)
+		lines.skip(s, p.end)
 	}
-	advance(win.end)
+	lines.reach(0, win.end)
 	// The window is over when its communication is.
 	var open []*node
 	for _, i := range slices.Sorted(maps.Keys(tasks)) {

@@ -187,7 +187,7 @@ func (w *workload) section(b *builder, r int, win window, skip map[collective.Me
 	if !w.run.Ranks[r].CPUOnly {
 		points = devicePoints(w, r, win, skip)
 	}
-	w.walk(b, r, win, points)
+	w.walk(b, r, win, points, oneHost())
 }
 
 // devicePoints is the communication that a rank's device ran within a window:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -157,13 +158,10 @@ func TestFidelity(t *testing.T) {
 		dir := filepath.Dir(set)
 		f.add(t, "`"+filepath.Base(dir)+"`", kinetotest.Load(t, dir))
 	}
-	var names []string
-	for name := range generated {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		opts := generated[name]
+	all := maps.Clone(generated)
+	maps.Copy(all, besides)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		opts := all[name]
 		opts.Noise, opts.Seed = 0.1, 3
 		run, _, err := synthetic.Load(t.TempDir(), opts)
 		if err != nil {

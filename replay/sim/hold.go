@@ -12,7 +12,8 @@ import (
 // there. The workload is changed; HoldHosts says how many operations hold a host.
 //
 // The host task that ends with the launch of what depends on the operation then
-// waits for it, or, where that was launched together with it, the next one.
+// waits for it, or, where that was launched together with it, the next one. Other
+// threads of the rank go on.
 func HoldHosts(w *planpb.Workload, streamOrdered func(backend string) bool) int {
 	held := 0
 	for _, p := range w.Programs {
@@ -22,33 +23,24 @@ func HoldHosts(w *planpb.Workload, streamOrdered func(backend string) bool) int 
 }
 
 func holdHost(p *planpb.Program, streamOrdered func(string) bool) int {
-	host := int32(-1)
+	host := make([]bool, len(p.Streams))
 	for i, s := range p.Streams {
-		if s.Name == plan.HostStream {
-			host = int32(i)
-		}
+		host[i] = plan.IsHost(s.Name)
 	}
-	next := make([]int32, len(p.Tasks)) // of a host task: the one after it, -1 none
-	last := int32(-1)
+	onHost := func(n int32) bool { s := p.Tasks[n].Stream; return int(s) < len(host) && host[s] }
 	device := false
+	next := make([]int32, len(p.Tasks))   // the task after it on its stream, -1 none
 	before := make([]int32, len(p.Tasks)) // the task before it on its stream, -1 none
 	latest := map[int32]int32{}
 	for i, t := range p.Tasks {
 		next[i], before[i] = -1, -1
 		if b, ok := latest[t.Stream]; ok {
-			before[i] = b
+			before[i], next[b] = b, int32(i)
 		}
 		latest[t.Stream] = int32(i)
 		device = device || t.GetSpan().GetKind() == planpb.Span_DEVICE
-		if t.Stream != host {
-			continue
-		}
-		if last >= 0 {
-			next[last] = int32(i)
-		}
-		last = int32(i)
 	}
-	if host < 0 || !device {
+	if !device {
 		return 0
 	}
 	// launchedAfter is the latest host task that a task depends on itself, or by the
@@ -56,13 +48,13 @@ func holdHost(p *planpb.Program, streamOrdered func(string) bool) int {
 	launchedAfter := func(n int32) int32 {
 		at := int32(-1)
 		for _, d := range p.Tasks[n].Deps {
-			if p.Tasks[d].Stream == host {
+			if onHost(d) {
 				at = max(at, d)
 			}
 		}
 		if b := before[n]; at < 0 && b >= 0 && p.Tasks[b].GetSpan() != nil {
 			for _, d := range p.Tasks[b].Deps {
-				if p.Tasks[d].Stream == host {
+				if onHost(d) {
 					at = max(at, d)
 				}
 			}
@@ -72,7 +64,7 @@ func holdHost(p *planpb.Program, streamOrdered func(string) bool) int {
 	type wait struct{ host, operation int32 }
 	var waits []wait
 	for i, t := range p.Tasks {
-		if t.Stream == host {
+		if onHost(int32(i)) {
 			continue // it waits already
 		}
 		for _, d := range t.Deps {
@@ -80,6 +72,8 @@ func holdHost(p *planpb.Program, streamOrdered func(string) bool) int {
 			if c == nil || streamOrdered(c.Backend) {
 				continue
 			}
+			// The thread that launches what needs the result waits for it; where that
+			// was launched before the operation, the thread that issued it does.
 			issued, at := launchedAfter(d), launchedAfter(int32(i))
 			if issued < 0 {
 				continue

@@ -53,3 +53,36 @@ func TestHoldHosts(t *testing.T) {
 		}
 	}
 }
+
+// An operation holds up the second thread of a rank, which issued it. The program,
+// which computes on a stream of its own, goes on.
+func TestHoldHostsOfThreads(t *testing.T) {
+	span := func(id, stream int32, kind planpb.Span_Kind, ns int64, deps ...int32) *planpb.Task {
+		return &planpb.Task{Id: id, Stream: stream, Deps: deps, Kind: &planpb.Task_Span{Span: &planpb.Span{Kind: kind, DurationNs: ns}}}
+	}
+	const second, host, kernels, operations, others = 0, 1, 2, 3, 4
+	w := &planpb.Workload{
+		WorldSize: 1, Groups: []*planpb.Group{{Ranks: []int32{0}}},
+		Programs: []*planpb.Program{{
+			Streams: []*planpb.Stream{{Name: "host 2"}, {Name: "host"}, {Name: "device stream 7"}, {Name: "communication stream 9"}, {Name: "device stream 8"}},
+			Tasks: []*planpb.Task{
+				span(0, second, planpb.Span_HOST, 10), // launches the operation
+				{Id: 1, Stream: operations, Deps: []int32{0}, Kind: &planpb.Task_Communication{Communication: &planpb.Communication{Backend: "openmpi"}}}, // 10 to 60
+				span(2, host, planpb.Span_HOST, 15),            // launches a kernel of its own
+				span(3, others, planpb.Span_DEVICE, 20, 2),     // to 35
+				span(4, second, planpb.Span_HOST, 10),          // launches what needs the operation: at 70, not at 20
+				span(5, kernels, planpb.Span_DEVICE, 30, 1, 4), // to 100
+				span(6, host, planpb.Span_HOST, 70, 3),         // from 35 to 105
+			},
+		}},
+	}
+	held := HoldHosts(w, func(string) bool { return false })
+	run, err := PlayWorkload(w, func(Meeting) int64 { return 50 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := run.Ends[0]
+	if held != 1 || ends[4] != 70 || ends[5] != 100 || ends[6] != 105 {
+		t.Errorf("%d held, ends %v", held, ends)
+	}
+}

@@ -50,7 +50,8 @@ var generated = map[string]synthetic.Options{
 	"device, pipeline": {Ranks: 4, Kernels: 40, Collectives: []synthetic.Collective{
 		{Op: comm.Send, Scope: synthetic.Forward, Elements: 1 << 16}, {Op: comm.Send, Scope: synthetic.Backward, Elements: 1 << 16}, {Op: comm.AllReduce, Elements: 1 << 20},
 	}},
-	"host": {Ranks: 4, Kernels: 40, Host: true},
+	"device, autograd's thread": {Ranks: 4, Kernels: 40, Engine: true},
+	"host":                      {Ranks: 4, Kernels: 40, Host: true},
 	"host, asynchronous": {Ranks: 4, Kernels: 40, Host: true, Collectives: []synthetic.Collective{
 		{Op: comm.AllReduce, Scope: synthetic.Data, Elements: 1 << 25, Async: true}, {Op: comm.AllGather, Scope: synthetic.Tensor, Elements: 1 << 16},
 		{Op: comm.AllToAll, Elements: 1 << 16},
@@ -172,7 +173,8 @@ func TestLateRanksAgainstTruth(t *testing.T) {
 
 // lengthen makes what a rank computes before each of its operations longer, and
 // says before how many it found computation. A span shorter than a kernel is none.
-func lengthen(p *planpb.Program, delays []int64, kernel int64) int {
+// Operations of groups to skip are another thread's.
+func lengthen(p *planpb.Program, delays []int64, kernel int64, skip ...int32) int {
 	kind := planpb.Span_HOST
 	for _, t := range p.Tasks {
 		if t.GetSpan().GetKind() == planpb.Span_DEVICE {
@@ -182,7 +184,7 @@ func lengthen(p *planpb.Program, delays []int64, kernel int64) int {
 	found, next := 0, 0
 	used := map[*planpb.Task]bool{} // a rank of a pipeline receives and sends with nothing between
 	for _, t := range p.Tasks {
-		if t.GetCommunication() == nil {
+		if t.GetCommunication() == nil || slices.Contains(skip, t.GetCommunication().Group) {
 			continue
 		}
 		// The latest span of computation that it comes after.
@@ -215,7 +217,7 @@ func lengthen(p *planpb.Program, delays []int64, kernel int64) int {
 		}
 	}
 	for _, t := range slices.Backward(p.Tasks) {
-		if t.GetSpan().GetKind() == kind {
+		if name := p.Streams[t.Stream].Name; t.GetSpan().GetKind() == kind && (len(skip) == 0 || name == plan.HostStream || name == "device stream 7") {
 			t.GetSpan().DurationNs += delays[next]
 			return found + 1
 		}

@@ -8,24 +8,19 @@ import (
 	"mixdown/replay/plan/planpb"
 )
 
-// byIssue lists the tasks of a program with a device in the order in which its host
+// byIssue lists the tasks of a program with a device in the order in which its hosts
 // issued them, and numbers them so: in a workload they stand by when they began, and
 // of two that were queued the one that was issued later may have begun first. What
 // the host did not launch goes with the task before it on its stream.
 func byIssue(p *planpb.Program) {
-	host := int32(-1)
-	for i, s := range p.Streams {
-		if s.Name == plan.HostStream {
-			host = int32(i)
-		}
-	}
+	onHost := func(i int32) bool { return plan.IsHost(p.Streams[p.Tasks[i].Stream].Name) }
 	n := len(p.Tasks)
 	q := &issueQueue{issued: make([]int32, n)} // by task: the host task that ended with its launch
 	last := map[int32]int32{}                  // by stream
 	waits, after := make([]int32, n), make([][]int32, n)
 	for i, t := range p.Tasks {
 		q.issued[i] = -1
-		if t.Stream == host {
+		if onHost(int32(i)) {
 			q.issued[i] = int32(i)
 		}
 		if before, ok := last[t.Stream]; ok {
@@ -35,7 +30,7 @@ func byIssue(p *planpb.Program) {
 		}
 		last[t.Stream] = int32(i)
 		for _, d := range t.Deps {
-			if p.Tasks[d].Stream == host {
+			if onHost(d) {
 				q.issued[i] = max(q.issued[i], d)
 			}
 			after[d] = append(after[d], int32(i))

@@ -10,7 +10,7 @@ import (
 
 var overlapped = Kind{
 	Name: "overlap", Value: "none|full", Example: "overlap=none",
-	Summary: "none: computation waits for every collective that was issued before it; full: computation waits for none",
+	Summary: "none: computation waits for every collective that its thread issued before it; full: computation waits for none",
 	Formula: "none: what computes next on the rank depends on the collective; full: those dependencies are dropped, the step still ends with its last operation",
 	Source:  "overlap as Lumos (MLSys 2025) and Daydream (ATC 2020) change it",
 	Cost:    "full: a bound; buffers of everything in flight at once, and results that are used before they are there would be wrong", NotModeled: "that kernels of several streams slow each other down (what communication makes of kernels is played where it is known, see mixdown help simulation); messages of point-to-point keep their overlap",
@@ -42,11 +42,14 @@ func (overlapNone) step(s *Step) error {
 		if device {
 			byIssue(program)
 		}
+		by := threadsOf(program)
 		open := map[int32][]int32{} // stream -> collectives that its next task waits for
 		for _, t := range program.Tasks {
 			if isCollective(t) {
 				for stream := range program.Streams {
-					open[int32(stream)] = append(open[int32(stream)], t.Id)
+					if by.together(int32(stream), t.Stream) {
+						open[int32(stream)] = append(open[int32(stream)], t.Id)
+					}
 				}
 				continue
 			}
@@ -69,6 +72,43 @@ func (overlapNone) step(s *Step) error {
 		return fmt.Errorf("%w: no collective ran beside other work", ErrNotApplicable)
 	}
 	return nil
+}
+
+// threads are the host streams that gave each stream its work. A stream of a host has
+// itself.
+type threads []map[int32]bool
+
+func threadsOf(p *planpb.Program) threads {
+	of := make(threads, len(p.Streams))
+	for i, s := range p.Streams {
+		of[i] = map[int32]bool{}
+		if plan.IsHost(s.Name) {
+			of[i][int32(i)] = true
+		}
+	}
+	for _, t := range p.Tasks {
+		for _, d := range t.Deps {
+			if on := p.Tasks[d].Stream; plan.IsHost(p.Streams[on].Name) && !plan.IsHost(p.Streams[t.Stream].Name) {
+				of[t.Stream][on] = true
+			}
+		}
+	}
+	return of
+}
+
+// together says whether a thread gave work to both streams. Threads that work at the
+// same time issue in one order here and in another there: one that waited for what
+// another issued could wait for ever.
+func (of threads) together(a, b int32) bool {
+	if len(of[a]) == 0 || len(of[b]) == 0 {
+		return true
+	}
+	for host := range of[a] {
+		if of[b][host] {
+			return true
+		}
+	}
+	return false
 }
 
 type overlapFull struct{}

@@ -304,3 +304,30 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// Two threads of each rank issue an operation each, on one rank the one first and on
+// the other the other. Without overlap each waits for its own: a thread that waited
+// for both would wait for ever, as the other rank's does.
+func TestNoOverlapOfTwoThreads(t *testing.T) {
+	w := &planpb.Workload{WorldSize: 2, Groups: []*planpb.Group{{Ranks: []int32{0, 1}}, {Ranks: []int32{0, 1}}}}
+	for r, host := range []int32{0, 2} {
+		issue := func(host, before int32) *planpb.Task {
+			c := reduction(0, 1000, before)
+			c.Stream = host + 1
+			c.GetCommunication().Group = host / 2
+			return c
+		}
+		other := 2 - host
+		p := programOf(int32(r), work(host, 10), issue(host, 0), work(other, 20), issue(other, 2), work(host, 50), work(other, 60))
+		p.Streams = []*planpb.Stream{{Name: "host"}, {Name: "group 0"}, {Name: "host 2"}, {Name: "group 1"}}
+		w.Programs = append(w.Programs, p)
+	}
+	s := Step{Workload: w, Costs: costing(map[int64]int64{1000: 40})}
+	// Both operations run from 20 to 60. With overlap the work that follows does not wait.
+	for text, want := range map[string]int64{"latency=+0s": 80, "overlap=none": 120} {
+		got, err := ask(t, s, text)
+		if err != nil || got != want {
+			t.Errorf("%s: %d, want %d (%v)", text, got, want, err)
+		}
+	}
+}

@@ -1358,7 +1358,7 @@ func (*Task_Wait) isTask_Kind() {}
 
 type Stream struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // "host", "device stream 7", "communication stream 84"
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // "host", "host 2", "device stream 7", "communication stream 84"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
