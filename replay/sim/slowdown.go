@@ -31,7 +31,7 @@ func Contend(w *planpb.Workload, slowdowns []*planpb.Slowdown) error {
 	if g.slowed == nil {
 		return nil
 	}
-	run, err := g.playOnce(TracedCosts(w))
+	run, err := g.playOnce(TracedCosts(w), nil)
 	if err != nil {
 		w.Slowdowns = nil // whoever plays it says why it can't be
 		return err
@@ -108,16 +108,21 @@ const (
 	settled   = 0.001 // of the step: less is no change
 )
 
-// settle plays again with spans as long as what ran beside them in the play before
-// makes them, until the step stays.
-func (g *Graph) settle(run *WorkloadRun, cost CommunicationCost) (*WorkloadRun, error) {
+// settle plays, and again with spans as long as what ran beside them in the play
+// before makes them, until the step stays. Each operation's cost is asked for once.
+func (g *Graph) settle(cost CommunicationCost) (*WorkloadRun, error) {
+	took := slices.Repeat([]int64{notAsked}, len(g.meetings))
+	run, err := g.playOnce(cost, took)
+	if err != nil {
+		return nil, err
+	}
 	again := *g
 	again.own = slices.Clone(g.own)
 	for range maxRounds {
 		if !g.slow(run, again.own) {
 			return run, nil
 		}
-		next, err := again.playOnce(cost)
+		next, err := again.playOnce(cost, took)
 		if err != nil {
 			return nil, err
 		}

@@ -240,6 +240,25 @@ func TestSlowdownKeepsWhatIs(t *testing.T) {
 	}
 }
 
+// However often a step is played, what an operation costs is asked for once: whoever
+// counts what a table does not know counts right.
+func TestCostsAreAskedForOnce(t *testing.T) {
+	run, _, err := synthetic.Load(t.TempDir(), contended(1.4, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, without := both(t, run, "ProfilerStep#1")
+	var asked [2]int
+	for i, w := range []*planpb.Workload{with, without} {
+		if _, err := sim.PlayWorkload(w, func(m sim.Meeting) int64 { asked[i]++; return 2 * m.Traced }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(sim.NewGraph(with).Meetings()); asked != [2]int{n, n} || n == 0 {
+		t.Errorf("asked %d times, %d operations", asked, n)
+	}
+}
+
 // Spans and factors that no trace should have are played without a panic.
 func TestImpossibleSlowdowns(t *testing.T) {
 	for seed := range uint64(200) {

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"mixdown/replay/plan/planpb"
 )
@@ -35,16 +36,17 @@ func PlayWorkload(w *planpb.Workload, cost CommunicationCost) (*WorkloadRun, err
 // communication slows kernels (Contend), their spans last as long as what then runs
 // beside them makes them.
 func (g *Graph) Play(cost CommunicationCost) (*WorkloadRun, error) {
-	run, err := g.playOnce(cost)
-	if err != nil || g.slowed == nil {
-		return run, err
+	if g.slowed == nil {
+		return g.playOnce(cost, nil)
 	}
-	return g.settle(run, cost)
+	return g.settle(cost)
 }
 
-// playOnce plays all tasks with the lengths that they have.
-func (g *Graph) playOnce(cost CommunicationCost) (*WorkloadRun, error) {
+// playOnce plays all tasks with the lengths that they have. What operations cost is
+// kept in took, if it is not nil, and asked for where that has notAsked.
+func (g *Graph) playOnce(cost CommunicationCost, took []int64) (*WorkloadRun, error) {
 	p := newWorkloadPlayer(g, cost)
+	p.took = took
 	for n := range p.waits {
 		if p.waits[n] == 0 {
 			p.ready = append(p.ready, int32(n))
@@ -86,6 +88,7 @@ type gathering struct {
 type workloadPlayer struct {
 	*Graph
 	cost CommunicationCost
+	took []int64 // by meeting, see playOnce
 
 	start, end []int64
 	waits      []int32 // what each task still waits for
@@ -126,7 +129,7 @@ func (p *workloadPlayer) begin(n int32) {
 			p.leaveEarly(i)
 		}
 		if met.came == m.want && m.want == m.count {
-			p.move(m, met.at)
+			p.move(p.members[i].meeting, met.at)
 		}
 	}
 }
@@ -154,13 +157,28 @@ func (p *workloadPlayer) tryLeaving(k int32) {
 }
 
 // move lets an operation run whose members are all there.
-func (p *workloadPlayer) move(m *meeting, at int64) {
-	end := at + min(p.cost(m.Meeting), longestTask)
+func (p *workloadPlayer) move(i int32, at int64) {
+	m := &p.meetings[i]
+	end := at + min(p.costOf(i), longestTask)
 	for k := m.first; k < m.first+m.count; k++ {
 		if x := &p.members[k]; x.need == everyone {
 			p.leave(x.task, max(end+x.own, at))
 		}
 	}
+}
+
+// notAsked is the cost of an operation that was not asked for yet.
+const notAsked = math.MinInt64
+
+// costOf is what an operation takes.
+func (p *workloadPlayer) costOf(i int32) int64 {
+	if p.took == nil {
+		return p.cost(p.meetings[i].Meeting)
+	}
+	if p.took[i] == notAsked {
+		p.took[i] = p.cost(p.meetings[i].Meeting)
+	}
+	return p.took[i]
 }
 
 // leave ends a task's part in a meeting.
