@@ -96,6 +96,42 @@ func (c *Contention) Apply(w *planpb.Workload) {
 	_ = sim.Contend(w, list)
 }
 
+// Between asks a question of a workload with all factors at the lower ends of their
+// intervals, then at the upper ends, and gives the lesser and the larger answer. It is
+// nil where nothing is slowed.
+func (c *Contention) Between(w *planpb.Workload, ask func() (float64, error)) (*[2]float64, error) {
+	if c == nil || len(w.Slowdowns) == 0 {
+		return nil, nil
+	}
+	known := map[string]*[2]float64{"": c.Traced.CI95, c.stand: c.Traced.CI95}
+	for _, o := range c.Others {
+		known[o.Backend] = o.CI95
+	}
+	kept := make([]float64, len(w.Slowdowns))
+	for i, s := range w.Slowdowns {
+		kept[i] = s.Factor
+	}
+	defer func() {
+		for i, s := range w.Slowdowns {
+			s.Factor = kept[i]
+		}
+	}()
+	var out [2]float64
+	for end := range out {
+		for _, s := range w.Slowdowns {
+			if ci := known[s.Backend]; ci != nil {
+				s.Factor = ci[end]
+			}
+		}
+		var err error
+		if out[end], err = ask(); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(out[:])
+	return &out, nil
+}
+
 // Assumed says what is taken for granted of the backends of a plan, for people; none
 // where nothing is slowed.
 func (c *Contention) Assumed(p *planpb.Plan) []string {

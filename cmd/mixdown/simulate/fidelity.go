@@ -155,10 +155,10 @@ func (u *Unchanged) over(p *planning.Plans, v *planpb.Plan, ask func(w *planpb.W
 
 // judge says whether a prediction of the traced step is within its error: smaller
 // than what the simulation of the unchanged step is off, or gained in some steps
-// and lost in others.
+// and lost in others, or at one end of the interval of a slowdown only.
 func (r *Result) judge(v *Variant) {
 	off, effect := r.Workload.Fidelity.Ratio-1, v.Predicted-1
-	v.WithinError = effect*effect < off*off || v.Range != nil && v.Range[0] < 1 && v.Range[1] > 1
+	v.WithinError = effect*effect < off*off || v.Range != nil && v.Range[0] < 1 && v.Range[1] > 1 || v.Slowed != nil && v.Slowed[0] < 1 && v.Slowed[1] > 1
 }
 
 // shown is the least error of a rank that is shown in text.

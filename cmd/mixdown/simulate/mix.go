@@ -127,6 +127,7 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.Name, err)
 		}
+		unknown, unscaled := costs.Unknown, costs.Unscaled
 		out := Variant{Name: v.Name, Schedule: "traced", Mix: v.Mix, MixStep: &run.Step, Predicted: float64(base.Step) / float64(run.Step), Assumptions: append([]string{}, notes...)}
 		if out.Range, err = r.Unchanged.over(p, v, func(w *planpb.Workload) (int64, error) {
 			run, err := sim.PlayWorkload(w, p.CostsOf(w, w).Cost)
@@ -137,16 +138,25 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 		}); err != nil {
 			return fmt.Errorf("%s: %w", v.Name, err)
 		}
+		if out.Slowed, err = p.Contention.Between(v.Workload, func() (float64, error) {
+			run, err := small.Play(cost)
+			if err != nil {
+				return 0, err
+			}
+			return float64(base.Step) / float64(run.Step), nil
+		}); err != nil {
+			return fmt.Errorf("%s: %w", v.Name, err)
+		}
 		r.judge(&out)
-		if costs.Unknown > 0 {
-			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations take as long as in the trace: the table has no cost of them on the new backend", costs.Unknown))
+		if unknown > 0 {
+			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations take as long as in the trace: the table has no cost of them on the new backend", unknown))
 		}
 		if held > 0 {
 			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations hold up the host until they have ended, as their backend does not queue them on streams", held))
 		}
 		out.Assumptions = append(out.Assumptions, p.Contention.Assumed(v)...)
-		if costs.Unscaled > 0 {
-			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations take what the table says, without regard to the trace: it has no cost of them on %s", costs.Unscaled, p.Stand))
+		if unscaled > 0 {
+			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations take what the table says, without regard to the trace: it has no cost of them on %s", unscaled, p.Stand))
 		}
 		if v.Name == mix.Auto && p.Chosen != nil {
 			for _, reason := range p.Chosen.Reasons {
@@ -201,11 +211,17 @@ func (r *Result) writeMixes(p *report.Page) {
 		if v.WithinError {
 			p.Linef("%s: %s", v.Name, v.within(w.Fidelity.Ratio))
 		}
+		if s := v.Slowed; s != nil && s[1]-s[0] >= shownSlowed {
+			p.Linef("%s: a speedup of %.3f to %.3f over the interval of how much communication slows kernels", v.Name, s[0], s[1])
+		}
 		for _, a := range v.Assumptions {
 			p.Linef("%s: %s", v.Name, a)
 		}
 	}
 }
+
+// shownSlowed is the least difference of a speedup that is shown in text.
+const shownSlowed = 0.001
 
 // over is the speedups that were predicted of the steps.
 func (v *Variant) over() string {
@@ -219,6 +235,9 @@ func (v *Variant) over() string {
 func (v *Variant) within(ratio float64) string {
 	if v.Range != nil && v.Range[0] < 1 && v.Range[1] > 1 {
 		return fmt.Sprintf("faster in some steps, slower in others (%s)", v.over())
+	}
+	if v.Slowed != nil && v.Slowed[0] < 1 && v.Slowed[1] > 1 {
+		return "faster or slower, by how much communication slows kernels"
 	}
 	return fmt.Sprintf("the predicted effect is smaller than the error of the simulation (%+.1f %%)", 100*(ratio-1))
 }

@@ -94,7 +94,10 @@ type Variant struct {
 	WithinError bool `json:"within_error"`
 	// Range is the least and the largest speedup predicted of any of the traced
 	// steps; null with one step, and of an order.
-	Range       *[2]float64 `json:"predicted_range"`
+	Range *[2]float64 `json:"predicted_range"`
+	// Slowed is the least and the largest speedup over the interval of how much
+	// communication slows kernels; null where it does not, and of an order.
+	Slowed      *[2]float64 `json:"contention_range"`
 	Pareto      *bool       `json:"pareto"` // of a search: nothing else is as fast and as small
 	Sharding    *Sharding   `json:"sharding"`
 	Assumptions []string    `json:"assumptions"`

@@ -97,6 +97,15 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 			}); err != nil {
 				return fmt.Errorf("--what-if %s: %w", q.Text, err)
 			}
+			if out.Slowed, err = p.Contention.Between(v.Workload, func() (float64, error) {
+				a, err := q.Step(of)
+				if err != nil {
+					return 0, err
+				}
+				return float64(r.Workload.Fidelity.SimulatedStep) / float64(a.Run.Step), nil
+			}); err != nil {
+				return fmt.Errorf("--what-if %s: %w", q.Text, err)
+			}
 			r.judge(&out)
 			r.Variants = append(r.Variants, out)
 		}
