@@ -102,14 +102,19 @@ func newSlowed(g *Graph) *slowed {
 	return s
 }
 
-// Limits of plays until spans and what runs beside them agree.
+// Limits of plays until spans and what runs beside them agree. What a longer span
+// moves shows in the next play: a chain of operations that are issued one after the
+// other needs as many plays as it has links.
 const (
-	maxRounds = 5
-	settled   = 0.001 // of the step: less is no change
+	maxRounds = 40
+	minRounds = 5
+	maxPlayed = 20_000_000 // tasks, in all plays together, before minRounds counts
+	settled   = 0.001      // of the step: less is no change
 )
 
 // settle plays, and again with spans as long as what ran beside them in the play
-// before makes them, until the step stays. Each operation's cost is asked for once.
+// before makes them, until the step and the spans of each rank stay. Each operation's
+// cost is asked for once.
 func (g *Graph) settle(cost CommunicationCost) (*WorkloadRun, error) {
 	took := slices.Repeat([]int64{notAsked}, len(g.meetings))
 	run, err := g.playOnce(cost, took)
@@ -118,32 +123,36 @@ func (g *Graph) settle(cost CommunicationCost) (*WorkloadRun, error) {
 	}
 	again := *g
 	again.own = slices.Clone(g.own)
-	for range maxRounds {
-		if !g.slow(run, again.own) {
+	rounds := min(max(maxPlayed/max(g.Len(), 1), minRounds), maxRounds)
+	for range rounds {
+		changed := g.slow(run, again.own)
+		if changed == 0 {
 			return run, nil
 		}
 		next, err := again.playOnce(cost, took)
 		if err != nil {
 			return nil, err
 		}
-		changed := math.Abs(float64(next.Step - run.Step))
+		changed = max(changed, math.Abs(float64(next.Step-run.Step)))
 		if run = next; changed <= settled*float64(run.Step) {
-			break
+			return run, nil
 		}
 	}
+	run.Unsettled = true
 	return run, nil
 }
 
-// slow makes spans as long as the communication of a play makes them, and says
-// whether one of them changed.
-func (g *Graph) slow(run *WorkloadRun, own []int64) bool {
-	changed := false
+// slow makes spans as long as the communication of a play makes them, and says by how
+// many ns they changed, all together, on the rank on which most.
+func (g *Graph) slow(run *WorkloadRun, own []int64) float64 {
+	most := 0.0
 	lengths := make([]int64, len(g.slowed.shares))
 	traced := g.slowed.shares[g.slowed.share[""]]
 	for r, list := range g.slowed.spans {
 		if len(list) == 0 {
 			continue
 		}
+		changed := 0.0
 		beside := g.communicates(run, r)
 		for _, n := range list {
 			span := g.tasks[n].GetSpan()
@@ -153,12 +162,13 @@ func (g *Graph) slow(run *WorkloadRun, own []int64) bool {
 			if alone+g.lost(beside.within(start, start+own[n], lengths), part) == own[n] {
 				continue
 			}
-			if ns := g.slowed.length(beside, start, alone, part); ns != own[n] {
-				own[n], changed = ns, true
-			}
+			ns := g.slowed.length(beside, start, alone, part)
+			changed += math.Abs(float64(ns - own[n]))
+			own[n] = ns
 		}
+		most = max(most, changed)
 	}
-	return changed
+	return most
 }
 
 // lost is how much longer a span takes, of which kernels are such a part, with so

@@ -73,9 +73,13 @@ func asked(t *testing.T, text string, w *planpb.Workload, truth *synthetic.Truth
 // Runs that differ from the traced one are generated, and predicted from it with the
 // slowdown that its traces show, and without.
 func TestSlowdownAgainstTruth(t *testing.T) {
-	const factor, slow, pace = 1.4, 2, 1.2
-	for seed := range uint64(3) {
-		opts := contended(factor, seed)
+	const slow, pace = 2, 1.2
+	launches, long := contended(1.4, 3), contended(1.4, 4)
+	launches.KernelNs, launches.LaunchNs, launches.Kernels = 10_000, 12_000, 120
+	long.KernelNs = 200_000
+	noisy := contended(2, 5)
+	noisy.Noise = 0.1
+	for seed, opts := range []synthetic.Options{contended(1.4, 0), contended(1.4, 1), contended(1.15, 2), launches, long, noisy} {
 		run, truth, err := synthetic.Load(t.TempDir(), opts)
 		if err != nil {
 			t.Fatal(err)
@@ -237,6 +241,56 @@ func TestSlowdownKeepsWhatIs(t *testing.T) {
 				t.Error("two plays of the same differ")
 			}
 		})
+	}
+}
+
+// A chain of spans, each followed by an operation that runs beside the next: in the
+// end every span is as long as what runs beside it makes it, recounted here.
+func TestSpansAgreeWithWhatRunsBesideThem(t *testing.T) {
+	const factor, links = 1.6, 60
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		p := &planpb.Program{Streams: []*planpb.Stream{{Name: "device stream 7"}, {Name: "communication stream 8"}}}
+		w := &planpb.Workload{WorldSize: 1, Groups: []*planpb.Group{{Ranks: []int32{0}}}, Programs: []*planpb.Program{p}}
+		for i := range int32(links) {
+			ns := 1_000 + rng.Int64N(2_000)
+			p.Tasks = append(p.Tasks,
+				&planpb.Task{Id: 2 * i, Kind: &planpb.Task_Span{Span: &planpb.Span{Kind: planpb.Span_DEVICE, DurationNs: ns, KernelNs: ns - rng.Int64N(300)}}},
+				&planpb.Task{Id: 2*i + 1, Stream: 1, Deps: []int32{2 * i}, Origin: &planpb.Origin{Dur: rng.Int64N(1_500)},
+					Kind: &planpb.Task_Communication{Communication: &planpb.Communication{Seq: int64(i), Op: planpb.Op_OP_ALL_REDUCE}}})
+		}
+		if err := sim.Contend(w, []*planpb.Slowdown{{Factor: factor}}); err != nil {
+			t.Fatal(err)
+		}
+		run, err := sim.PlayWorkload(w, func(m sim.Meeting) int64 { return 2*m.Traced + rng.Int64N(500) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if run.Unsettled {
+			t.Errorf("seed %d: not settled", seed)
+		}
+		var off float64
+		for i, task := range p.Tasks {
+			span := task.GetSpan()
+			if span == nil {
+				continue
+			}
+			var beside int64
+			for at := run.Starts[0][i]; at < run.Ends[0][i]; at++ {
+				for k := range p.Tasks {
+					if p.Tasks[k].GetCommunication() != nil && run.Starts[0][k] <= at && at < run.Ends[0][k] {
+						beside++
+						break
+					}
+				}
+			}
+			lost := (1 - 1/factor) * float64(span.KernelNs) / float64(span.DurationNs)
+			want := float64(span.DurationNs) + lost*float64(beside-span.BesideNs)
+			off += math.Abs(float64(run.Ends[0][i]-run.Starts[0][i]) - want)
+		}
+		if off > 0.002*float64(run.Step) {
+			t.Errorf("seed %d: spans are %.0f ns off, of a step of %d", seed, off, run.Step)
+		}
 	}
 }
 

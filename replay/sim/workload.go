@@ -21,6 +21,8 @@ type WorkloadRun struct {
 	Step   int64     // ns, from the first rank's start to the last task's end
 	Starts [][]int64 // by program and task, ns; of communication: when it was there
 	Ends   [][]int64
+	// Unsettled: the lengths of spans and what runs beside them did not come to agree.
+	Unsettled bool
 }
 
 // PlayWorkload plays the programs of all ranks against each other, once. See

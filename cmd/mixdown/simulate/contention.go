@@ -7,6 +7,7 @@ import (
 	"mixdown/cmd/mixdown/input"
 	"mixdown/cmd/mixdown/planning"
 	"mixdown/replay/mix"
+	"mixdown/replay/sim"
 )
 
 // contention finds what communication makes of kernels beside it: with plans as they
@@ -46,4 +47,12 @@ func (r *Result) writeContention(p *report.Page) {
 func words(s *planning.Slowdown) string {
 	return fmt.Sprintf("%.2f times as long beside communication on %s (95 %% interval %.2f to %.2f, from %d kernels of the %s)",
 		*s.Factor, report.Printable(s.Backend), s.CI95[0], s.CI95[1], s.Kernels, *s.From)
+}
+
+// unsettled says where a play came to no end of what communication makes of kernels.
+func unsettled(run *sim.WorkloadRun) []string {
+	if !run.Unsettled {
+		return nil
+	}
+	return []string{"how long kernels take and what runs beside them did not come to agree: the step is off by more than 0.1 %"}
 }

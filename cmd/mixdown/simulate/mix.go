@@ -155,6 +155,7 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations hold up the host until they have ended, as their backend does not queue them on streams", held))
 		}
 		out.Assumptions = append(out.Assumptions, p.Contention.Assumed(v)...)
+		out.Assumptions = append(out.Assumptions, unsettled(run)...)
 		if unscaled > 0 {
 			out.Assumptions = append(out.Assumptions, fmt.Sprintf("%d operations take what the table says, without regard to the trace: it has no cost of them on %s", unscaled, p.Stand))
 		}

@@ -79,7 +79,8 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 			}
 			out := Variant{
 				Name: q.Text, Schedule: schedule.Traced, Mix: v.Mix, MixStep: &a.Run.Step, WhatIfs: pricesOf(q),
-				Predicted: float64(r.Workload.Fidelity.SimulatedStep) / float64(a.Run.Step), Assumptions: append(append([]string{}, a.Notes...), p.Contention.Assumed(v)...),
+				Predicted:   float64(r.Workload.Fidelity.SimulatedStep) / float64(a.Run.Step),
+				Assumptions: append([]string{}, slices.Concat(a.Notes, p.Contention.Assumed(v), unsettled(a.Run))...),
 			}
 			if v != p.Baseline {
 				out.Name = v.Name + ", " + q.Text
