@@ -20,8 +20,8 @@ type Scaled struct {
 	Old   string // the backend of the trace, or what stands in for it
 
 	// Unscaled and Unknown count, over all plays, operations without a cost of the
-	// old backend and without one of the new.
-	Unscaled, Unknown int
+	// old backend and without one of the new; Found those with one of the new.
+	Unscaled, Unknown, Found int
 }
 
 // Cost is the time of an operation on the backend that its communication names.
@@ -36,6 +36,7 @@ func (s *Scaled) Cost(m Meeting) int64 {
 		s.Unknown++
 		return traced
 	}
+	s.Found++
 	before, ok := s.Table(m, s.Old)
 	if !ok || before == 0 {
 		s.Unscaled++

@@ -17,6 +17,7 @@ import (
 	"mixdown/ingest/share"
 	"mixdown/ingest/source"
 	"mixdown/ingest/trace"
+	"mixdown/replay/auto"
 	"mixdown/replay/cluster"
 	"mixdown/replay/fold"
 	"mixdown/replay/launch"
@@ -80,6 +81,7 @@ var codes = []struct {
 	{slowdown.ErrNotMeasured, Inconclusive},
 	{sim.ErrBlocked, ReplayFailed},
 	{sim.ErrTooLong, Inconclusive},
+	{auto.ErrNoCosts, Inconclusive},
 	{diff.ErrNotComparable, Inconclusive},
 	{gate.ErrRegression, Regression},
 	{gate.ErrInconclusive, Inconclusive},

@@ -6,6 +6,7 @@ import (
 	"mixdown/analyze/report"
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/planning"
+	"mixdown/replay/auto"
 	"mixdown/replay/fold"
 	"mixdown/replay/mix"
 	"mixdown/replay/plan/planpb"
@@ -113,7 +114,7 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 		f.Ratio = float64(f.SimulatedStep) / float64(f.TraceStep)
 	}
 	for _, v := range p.Variants {
-		costs.Unknown, costs.Unscaled = 0, 0
+		costs.Unknown, costs.Unscaled, costs.Found = 0, 0, 0
 		held := holdHosts(p, v.Workload)
 		cost, notes, err := r.refitted(p, v, costs.Cost)
 		if err != nil {
@@ -126,6 +127,9 @@ func (r *Result) mixes(p *planning.Plans, ranks int) error {
 		run, err := small.Play(cost)
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.Name, err)
+		}
+		if costs.Unknown > 0 && costs.Found == 0 {
+			return fmt.Errorf("--mix %s: %w: none of an operation that the mix moves, on its new backend: measure them first (\"mixdown tune\" with its traces)", v.Name, auto.ErrNoCosts)
 		}
 		unknown, unscaled := costs.Unknown, costs.Unscaled
 		out := Variant{Name: v.Name, Schedule: "traced", Mix: v.Mix, MixStep: &run.Step, Predicted: float64(base.Step) / float64(run.Step), Assumptions: append([]string{}, notes...)}
