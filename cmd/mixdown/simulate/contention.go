@@ -45,8 +45,12 @@ func (r *Result) writeContention(p *report.Page) {
 
 // words is a slowdown for people.
 func words(s *planning.Slowdown) string {
+	on := report.Printable(s.Backend)
+	if s.Backend == mix.UnknownBackend {
+		on = "a backend that the traces don't name"
+	}
 	return fmt.Sprintf("%.2f times as long beside communication on %s (95 %% interval %.2f to %.2f, from %d kernels of the %s)",
-		*s.Factor, report.Printable(s.Backend), s.CI95[0], s.CI95[1], s.Kernels, *s.From)
+		*s.Factor, on, s.CI95[0], s.CI95[1], s.Kernels, *s.From)
 }
 
 // unsettled says where a play came to no end of what communication makes of kernels.
