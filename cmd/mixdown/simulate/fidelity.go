@@ -114,7 +114,8 @@ func stepNames(job *input.Job, step string) []string {
 }
 
 // over asks a question of every step that was simulated, and gives the least and
-// the largest answer; null where there is one step only. The answer is the speedup
+// the largest answer, of those steps that have what is asked about; null where that is
+// one step only. The answer is the speedup
 // over the step with the traced backend.
 func (u *Unchanged) over(p *planning.Plans, v *planpb.Plan, ask func(w *planpb.Workload) (int64, error)) (*[2]float64, error) {
 	if u == nil || len(u.workloads) < 2 || p.Fused[v.Name] { // other steps are not fused
@@ -128,7 +129,7 @@ func (u *Unchanged) over(p *planning.Plans, v *planpb.Plan, ask func(w *planpb.W
 	if err != nil {
 		return nil, nil // fused operations and the like, which are no mix alone
 	}
-	span := [2]float64{math.Inf(1), 0}
+	span, answered := [2]float64{math.Inf(1), 0}, 0
 	for _, w := range u.workloads {
 		base, err := mix.Decide(w, mix.Mix{Text: mix.Traced}, mix.Traced, p.Stand)
 		if err != nil {
@@ -139,16 +140,23 @@ func (u *Unchanged) over(p *planning.Plans, v *planpb.Plan, ask func(w *planpb.W
 			return nil, err
 		}
 		changed, err := mix.Decide(w, parsed, m, p.Stand)
+		if errors.Is(err, mix.ErrNoRule) {
+			continue // it has an operation that the step asked about has not
+		}
 		if err != nil {
 			return nil, err
 		}
 		holdHosts(p, changed.Workload)
 		after, err := ask(changed.Workload)
 		if err != nil {
-			return nil, nil // the step lacks what was asked about
+			continue // the step lacks what was asked about
 		}
+		answered++
 		speedup := float64(before.Step) / float64(max(after, 1))
 		span = [2]float64{min(span[0], speedup), max(span[1], speedup)}
+	}
+	if answered < 2 {
+		return nil, nil
 	}
 	return &span, nil
 }

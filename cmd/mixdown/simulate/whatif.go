@@ -33,13 +33,14 @@ func (o *Options) questions() (steps, orders []whatif.Question, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("--what-if: %w", err)
 		}
-		ordered := len(o.Plans.Schedules) > 0
-		switch {
-		case q.OfOrder() && (ordered || !q.OfStep()):
-			orders = append(orders, q)
-		case ordered && len(o.Plans.Mixes) == 0:
+		ordered, mixed := len(o.Plans.Schedules) > 0, len(o.Plans.Mixes) > 0
+		if ordered && !mixed && !q.OfOrder() {
 			return nil, nil, fmt.Errorf("%w: --what-if %s changes what all ranks ran, not the order of a pipeline: ask it without --schedule", cli.ErrUsage, q.Text)
-		default:
+		}
+		if q.OfOrder() && (ordered || !q.OfStep()) {
+			orders = append(orders, q)
+		}
+		if q.OfStep() && (mixed || !ordered) {
 			steps = append(steps, q)
 		}
 	}
