@@ -19,6 +19,8 @@ import (
 type hostComm struct {
 	rd   *reading
 	nest *nest
+
+	lastStart map[int]int64 // by thread: when its last event began, ns; made when needed
 }
 
 // find adds the rank's operations and returns the c10d operators that issued them.
@@ -108,7 +110,9 @@ func (h *hostComm) issuers(titles []int) []int {
 					break
 				}
 				if left[o] > 0 && sameOp(title, issuer) && sameInput(title, issuer) {
-					result[n] = o
+					if !h.beyondCut(title, issuer) {
+						result[n] = o
+					}
 					break
 				}
 			}
@@ -118,6 +122,25 @@ func (h *hostComm) issuers(titles []int) []int {
 		}
 	}
 	return result
+}
+
+// beyondCut says whether an annotation of a file that was cut off began after all that
+// is left of the thread of an operator: what issued it, and what that operator issued,
+// may be in the part that is lost, so they are not known to belong together.
+func (h *hostComm) beyondCut(title, operator *record) bool {
+	rank := h.rd.rank
+	if !rank.Truncated || title.thread == operator.thread {
+		return false
+	}
+	if h.lastStart == nil {
+		h.lastStart = map[int]int64{}
+		for i, t := range rank.Events.Thread {
+			if last, ok := h.lastStart[int(t)]; !ok || rank.Events.TS[i] > last {
+				h.lastStart[int(t)] = rank.Events.TS[i]
+			}
+		}
+	}
+	return title.start > h.lastStart[operator.thread]
 }
 
 // orderRuns puts the runs of one call that coalesces several tensors into the order
