@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -106,67 +105,75 @@ func TestRefusedPlansHang(t *testing.T) {
 	need(t, filepath.Dir(worker(t)), "gloo")
 	rng := rand.New(rand.NewPCG(7, 8))
 	hung, ended := 0, 0
-	var lock sync.Mutex
-	t.Run("plans", func(t *testing.T) {
-		for _, size := range []int{2, 3} {
-			_, plans := sorted(t, rng, size, 0, 16)
+	for _, size := range []int{2, 3} {
+		_, plans := sorted(t, rng, size, 0, 16)
+		t.Run(fmt.Sprint(size, " ranks"), func(t *testing.T) {
+			// All at once: most of the time goes to seeing that nothing happens.
+			jobs, over := make([]*job, len(plans)), make([]chan struct{}, len(plans))
 			for i, w := range plans {
-				t.Run(fmt.Sprintf("%d ranks, plan %d", size, i), func(t *testing.T) {
-					t.Parallel()
-					e := onGPU(onCUDA, w)
-					e.Settings.Warmup, e.Settings.Iterations, e.Settings.Verify = 0, 30, false
-					j := start(t, e, launch{env: oneKernel(t, uint64(i), 2*time.Millisecond)})
-					over := make(chan struct{})
-					go func() {
-						j.wait()
-						close(over)
-					}()
-					stuck := j.stuck(t, over)
-					if stuck {
-						j.stop(t)
-						<-over
-					}
-					for r, code := range j.codes {
-						if want := map[bool]int{true: 3, false: 0}[stuck]; code != want {
-							t.Errorf("worker %d ended with %d, want %d:\n%s%s", r, code, want, j.messages(t), j.out.String())
-						}
-					}
-					lock.Lock()
-					defer lock.Unlock()
-					if stuck {
-						hung++
-					} else {
-						ended++
-					}
-				})
+				e := onGPU(onCUDA, w)
+				e.Settings.Warmup, e.Settings.Iterations, e.Settings.Verify = 0, 30, false
+				jobs[i], over[i] = start(t, e, launch{env: oneKernel(t, uint64(i), 2*time.Millisecond)}), make(chan struct{})
+				go func() {
+					jobs[i].wait()
+					close(over[i])
+				}()
 			}
-		}
-	})
+			for i, stuck := range stuck(t, jobs, over) {
+				j := jobs[i]
+				if stuck {
+					j.stop(t)
+					<-over[i]
+					hung++
+				} else {
+					ended++
+				}
+				for r, code := range j.codes {
+					if want := map[bool]int{true: 3, false: 0}[stuck]; code != want {
+						t.Errorf("plan %d: worker %d ended with %d, want %d:\n%s%s", i, r, code, want, j.messages(t), j.out.String())
+					}
+				}
+			}
+		})
+	}
 	t.Logf("of %d plans that are refused for sharing a GPU %d hung", hung+ended, hung)
 	if hung < 5 {
 		t.Errorf("only %d of %d hung: the emulated GPU shows nothing", hung, hung+ended)
 	}
 }
 
-// stuck waits until the job is over, which gives false, or no task ends any more.
-func (j *job) stuck(t *testing.T, over <-chan struct{}) bool {
-	var sign uint64
-	last := time.Now()
-	for {
-		select {
-		case <-over:
-			return false
-		case <-time.After(20 * time.Millisecond):
-		}
-		var now uint64
-		for r := range j.size {
-			s := j.slot(t, r)
-			now += s.ended + uint64(s.state)<<32
-		}
-		if now != sign {
-			sign, last = now, time.Now()
-		} else if time.Since(last) > patience {
-			return true
+// stuck waits until each job is over, or no task of it ends any more, which it is then.
+func stuck(t *testing.T, jobs []*job, over []chan struct{}) []bool {
+	type sign struct {
+		of   uint64
+		last time.Time
+	}
+	signs, found := make([]sign, len(jobs)), make([]bool, len(jobs))
+	for i := range signs {
+		signs[i].last = time.Now()
+	}
+	for open := len(jobs); open > 0; time.Sleep(20 * time.Millisecond) {
+		open = 0
+		for i, j := range jobs {
+			select {
+			case <-over[i]:
+				continue
+			default:
+			}
+			if found[i] {
+				continue
+			}
+			open++
+			var now uint64
+			for r := range j.size {
+				s := j.slot(t, r)
+				now += s.ended + uint64(s.state)<<32
+			}
+			if now != signs[i].of {
+				signs[i] = sign{now, time.Now()}
+			}
+			found[i] = time.Since(signs[i].last) > patience
 		}
 	}
+	return found
 }

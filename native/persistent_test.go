@@ -22,7 +22,7 @@ func TestPersistentMatrix(t *testing.T) {
 				need(t, filepath.Dir(worker(t)), backend)
 				w, _ := matrix(size, backend)
 				e := experiment(w)
-				e.Settings.Iterations, e.Settings.Warmup = 2, 0
+				e.Settings.Iterations, e.Settings.Warmup = 1, 0
 				start(t, e, launch{backend: backend, env: asPersistent}).done(t, e)
 			})
 		}
@@ -61,7 +61,7 @@ func TestPersistentRepeats(t *testing.T) {
 					plans = append(plans, b.w)
 				}
 				e := experiment(plans...)
-				e.Settings.Iterations, e.Settings.Warmup = 2, 0
+				e.Settings.Iterations, e.Settings.Warmup = 1, 0
 				start(t, e, launch{backend: backend, env: asPersistent}).done(t, e)
 			})
 		}

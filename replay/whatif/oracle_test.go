@@ -200,9 +200,7 @@ var supposed = map[string]func(*job){
 				j.ranks[rank][i].ns = min(j.ranks[rank][i].ns, lowerMedian(list))
 			}
 		}
-		for _, l := range j.late {
-			late = append(late, l)
-		}
+		late = append(late, j.late...)
 		for rank := range j.late {
 			j.late[rank] = min(j.late[rank], lowerMedian(late))
 		}
