@@ -177,15 +177,25 @@ func Doubts(w *planpb.Workload, e Evidence) diagnostic.Set {
 	if !e.Synchronised {
 		say("simulated-no-synchronisation", "no call that waits for a device is in the traces: hosts are taken never to wait for one")
 	}
-	var traced int64
-	for _, p := range w.Programs {
-		traced += p.TraceNs
-	}
-	if fixed := w.GetDependencies().GetFixedWaitNs(); traced > 0 && float64(fixed) > fixedShare*float64(traced) {
-		say("simulated-fixed-waits", "%.1f %% of the ranks' time they wait for operations that could not be matched or lie outside of the step: that stays as it was", 100*float64(fixed)/float64(traced))
+	if fixed := FixedWaits(w); fixed > 0 {
+		say("simulated-fixed-waits", "%.1f %% of the ranks' time they wait for operations that could not be matched or lie outside of the step: that stays as it was", 100*fixed)
 	}
 	if w.ClocksDiffer {
 		say("simulated-clocks-differ", "the ranks' clocks can't be compared: all start together, and an operation takes what it took on the member on which it was shortest")
 	}
 	return diags
+}
+
+// FixedWaits is the share of the ranks' time in which they wait for operations that are
+// not simulated, which stays as it was whatever is changed; 0 where it is too little to
+// matter.
+func FixedWaits(w *planpb.Workload) float64 {
+	var traced int64
+	for _, p := range w.Programs {
+		traced += p.TraceNs
+	}
+	if fixed := w.GetDependencies().GetFixedWaitNs(); traced > 0 && float64(fixed) > fixedShare*float64(traced) {
+		return float64(fixed) / float64(traced)
+	}
+	return 0
 }

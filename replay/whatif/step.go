@@ -30,6 +30,8 @@ type Step struct {
 	// Late is waiting for ranks that the workload leaves out, ns, added to what an
 	// operation takes after all changes; nil: none.
 	Late func(sim.Meeting) int64
+	// FixedWaits is sim.FixedWaits of all ranks: what stays whatever is supposed.
+	FixedWaits float64
 	// Machines are those of the job, all of whose ranks they know; nil: not known.
 	Machines *plan.Machines
 
@@ -86,6 +88,9 @@ func (q Question) Step(of Step) (*Answer, error) {
 	}
 	for _, do := range s.after {
 		do()
+	}
+	if s.FixedWaits > 0 && len(s.changed) > 0 {
+		s.note("operations that are not simulated keep their time, and ranks wait for them in %.1f %% of theirs: of these nothing is supposed", 100*s.FixedWaits)
 	}
 	if s.bounded.hit {
 		s.note(tooLong)

@@ -71,8 +71,8 @@ func (r *Result) supposeSteps(p *planning.Plans, list []whatif.Question, ranks i
 			}
 			of := whatif.Step{
 				Workload: small.Workload, Machines: plan.NewMachines(v.Workload, p.Nodes), Sizes: small.Size, Late: small.Late,
-				Costs: func(w *planpb.Workload) sim.CommunicationCost { return small.Cost(p.CostsOf(w, v.Workload).Cost) },
-				Fixed: fixedBy(p, v.Workload), Ratio: ratioBy(p, v.Workload),
+				Costs:      func(w *planpb.Workload) sim.CommunicationCost { return small.Cost(p.CostsOf(w, v.Workload).Cost) },
+				FixedWaits: sim.FixedWaits(v.Workload), Fixed: fixedBy(p, v.Workload), Ratio: ratioBy(p, v.Workload),
 			}
 			a, err := q.Step(of)
 			if err != nil {
