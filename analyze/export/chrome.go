@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"mixdown/analyze/collective"
+	"mixdown/analyze/track"
 )
 
 // WriteChrome writes the run's time line as Chrome trace JSON, the same that
@@ -17,8 +18,8 @@ import (
 // Google's "Trace Event Format" document.
 func WriteChrome(ctx context.Context, w io.Writer, in *Input) error {
 	x := newExporter(in)
-	flows := newFlowIndex(in.Match)
-	c := &chromeWriter{w: w, ends: flows.ends(in), base: max(0, earliest(in))} // a negative one might overflow
+	flows := track.NewFlows(in.Match)
+	c := &chromeWriter{w: w, ends: flowEnds(in), base: max(0, earliest(in))} // a negative one might overflow
 	c.raw(`{"displayTimeUnit":"ns","baseTimeNanoseconds":` + strconv.FormatInt(c.base, 10) + `,"otherData":{"tool":` + quote(in.Tool) + `,"clocks":` + quote(in.Clocks.Reason) + `},"traceEvents":[`)
 	for r := range in.Run.Ranks {
 		if err := ctx.Err(); err != nil {
@@ -33,8 +34,8 @@ func WriteChrome(ctx context.Context, w io.Writer, in *Input) error {
 	return nil
 }
 
-// ends finds the first and last rank, as indices, that each flow passes by time.
-func (f *flowIndex) ends(in *Input) map[uint64][2]int {
+// flowEnds finds the first and last rank, as indices, that each flow passes by time.
+func flowEnds(in *Input) map[uint64][2]int {
 	start := func(m collective.Member) int64 { return in.Run.Ranks[m.Rank].Operations[m.Operation].Start }
 	ends := map[uint64][2]int{}
 	for i, c := range in.Match.Collectives {
@@ -98,7 +99,7 @@ func (c *chromeWriter) event(head string, ts, dur int64, hasDur bool, args func(
 	}
 }
 
-func (c *chromeWriter) rank(x *exporter, r int, flows *flowIndex) {
+func (c *chromeWriter) rank(x *exporter, r int, flows *track.Flows) {
 	t := x.timeline(r, flows)
 	c.quoted = map[string]string{}
 	pid := `"pid":` + strconv.Itoa(t.rank.Rank)

@@ -7,6 +7,8 @@ import (
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"mixdown/analyze/track"
 )
 
 // WritePerfetto writes the run's time line as a Perfetto trace.
@@ -21,7 +23,7 @@ import (
 // begins with says, beside the corrections of its clock.
 func WritePerfetto(ctx context.Context, w io.Writer, in *Input) error {
 	x := newExporter(in)
-	flows := newFlowIndex(in.Match)
+	flows := track.NewFlows(in.Match)
 	p := &perfettoWriter{w: w}
 	if first := earliest(in); first < 0 {
 		p.shift = -first
@@ -83,7 +85,7 @@ const (
 
 var internedField = [4]protowire.Number{internedCategories, internedNames, internedNoteNames, internedNoteTexts}
 
-func (p *perfettoWriter) rank(x *exporter, r int, flows *flowIndex) {
+func (p *perfettoWriter) rank(x *exporter, r int, flows *track.Flows) {
 	t := x.timeline(r, flows)
 	p.flags = stateCleared
 	for i := range p.interned {
@@ -128,7 +130,7 @@ func (t *timeline) begin() int64 {
 }
 
 // track writes slices that nest, begins and ends by time.
-func (p *perfettoWriter) track(t *timeline, tr *track, track uint64) {
+func (p *perfettoWriter) track(t *timeline, tr *row, track uint64) {
 	var open []int64
 	for i := range tr.slices {
 		s := &tr.slices[i]

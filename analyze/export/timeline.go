@@ -2,12 +2,11 @@ package export
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"mixdown/analyze/collective"
 	"mixdown/analyze/overlap"
+	"mixdown/analyze/track"
 	"mixdown/ingest/trace"
 )
 
@@ -15,12 +14,12 @@ import (
 type timeline struct {
 	rank       *trace.Rank
 	operations []operation
-	tracks     []track
+	tracks     []row
 	exposed    []share
 }
 
-// track is a device stream, a thread, or the steps.
-type track struct {
+// row is a device stream, a thread, or the steps.
+type row struct {
 	name   string
 	order  int64 // where it stands among its like
 	slices []slice
@@ -44,43 +43,27 @@ const (
 	categoryCommunication = "communication"
 )
 
+// categories by kind.
+var categories = map[track.Kind]string{track.Compute: categoryKernel, track.Memory: categoryMemory, track.CPU: categoryCPU}
+
+// flowIDs are those of flows in the formats, where 0 is none.
+func flowIDs(flows []int) []uint64 {
+	var ids []uint64
+	for _, n := range flows {
+		ids = append(ids, uint64(n+1))
+	}
+	return ids
+}
+
 // share is the part of a window that was exposed communication.
 type share struct {
 	ts      int64   // ns, start of the window
 	percent float64 // 0 to 100
 }
 
-// flowIndex gives what belongs together on several ranks a number: matched
-// collectives first, then pairs of send and receive.
-type flowIndex struct {
-	matching *collective.Matching
-	pairs    map[collective.Member][]uint64
-}
-
-func newFlowIndex(m *collective.Matching) *flowIndex {
-	f := &flowIndex{matching: m, pairs: map[collective.Member][]uint64{}}
-	for i, p := range m.Pairs {
-		id := uint64(len(m.Collectives) + i + 1)
-		f.pairs[p.Send] = append(f.pairs[p.Send], id)
-		f.pairs[p.Recv] = append(f.pairs[p.Recv], id)
-	}
-	return f
-}
-
-// of lists the flows of an operation; a collective of one member has none.
-func (f *flowIndex) of(m collective.Member) []uint64 {
-	if i, ok := f.matching.Index(m); ok {
-		if len(f.matching.Collectives[i].Members) < 2 {
-			return nil
-		}
-		return []uint64{uint64(i + 1)}
-	}
-	return f.pairs[m]
-}
-
 // timeline makes the time line of rank index r: its device work, or what its CPU
 // did where it has no device, its communication and its steps.
-func (x *exporter) timeline(r int, flows *flowIndex) *timeline {
+func (x *exporter) timeline(r int, flows *track.Flows) *timeline {
 	rank := x.Run.Ranks[r]
 	activity := overlap.Measure(rank)
 	t := &timeline{rank: rank, operations: x.operations(r, activity), exposed: exposedShares(activity)}
@@ -100,20 +83,22 @@ func (x *exporter) timeline(r int, flows *flowIndex) *timeline {
 		if k, ok := carries[i]; ok {
 			s.category, s.operation = categoryCommunication, k
 			if o := &t.operations[k]; o.Event == i {
-				s.flows = flows.of(collective.Member{Rank: r, Operation: o.number})
+				s.flows = flowIDs(flows.Of(collective.Member{Rank: r, Operation: o.number}))
 			}
-		} else if s.category = categoryOf(rank, ev.Category[i]); s.category == "" {
+		} else if kind, drawn := track.KindOf(rank, ev.Category[i]); drawn {
+			s.category = categories[kind]
+		} else {
 			continue
 		}
 		s.name = rank.Name(i)
-		name, order := trackOf(rank, i)
+		name, order := track.Of(rank, i)
 		b.add(name, order, s)
 	}
 	for k := range t.operations { // those of inputs without events
 		if o := &t.operations[k]; len(o.Events) == 0 {
 			b.add("stream "+o.Stream, 0, slice{
 				start: o.Start, end: o.End, name: string(o.kind), category: categoryCommunication, operation: k,
-				flows: flows.of(collective.Member{Rank: r, Operation: o.number}),
+				flows: flowIDs(flows.Of(collective.Member{Rank: r, Operation: o.number})),
 			})
 		}
 	}
@@ -121,37 +106,9 @@ func (x *exporter) timeline(r int, flows *flowIndex) *timeline {
 	return t
 }
 
-// categoryOf is "" for events that the time line leaves out: what the host of a
-// rank with a device did is its reader's trace.
-func categoryOf(rank *trace.Rank, c trace.Category) string {
-	switch {
-	case c == trace.Kernel, c == trace.CollectiveActivity:
-		return categoryKernel
-	case c == trace.Memcpy, c == trace.Memset:
-		return categoryMemory
-	case c == trace.CPUOp && rank.CPUOnly:
-		return categoryCPU
-	}
-	return ""
-}
-
-// trackOf names the track of an event: streams by number, then threads.
-func trackOf(rank *trace.Rank, i int) (name string, order int64) {
-	ev := &rank.Events
-	if s := ev.Stream[i]; s != trace.NoStream {
-		name = "stream " + strconv.FormatInt(s, 10)
-		if d := ev.Device[i]; d >= 0 {
-			name = fmt.Sprintf("device %d %s", d, name)
-		}
-		return name, s
-	}
-	th := rank.Threads[ev.Thread[i]]
-	return "thread " + th.TID, 1 << 40
-}
-
 type trackBuilder struct {
 	index  map[string]int
-	tracks []track
+	tracks []row
 }
 
 func (b *trackBuilder) add(name string, order int64, s slice) {
@@ -159,22 +116,22 @@ func (b *trackBuilder) add(name string, order int64, s slice) {
 	if !ok {
 		i = len(b.tracks)
 		b.index[name] = i
-		b.tracks = append(b.tracks, track{name: name, order: order})
+		b.tracks = append(b.tracks, row{name: name, order: order})
 	}
 	b.tracks[i].slices = append(b.tracks[i].slices, s)
 }
 
 // finish sorts the tracks, and cuts those whose slices overlap without nesting
 // into several of the same name: neither format has overlap on one track.
-func (b *trackBuilder) finish() []track {
-	slices.SortStableFunc(b.tracks, func(p, q track) int { return cmp.Or(cmp.Compare(p.order, q.order), cmp.Compare(p.name, q.name)) })
-	var out []track
+func (b *trackBuilder) finish() []row {
+	slices.SortStableFunc(b.tracks, func(p, q row) int { return cmp.Or(cmp.Compare(p.order, q.order), cmp.Compare(p.name, q.name)) })
+	var out []row
 	for _, t := range b.tracks {
 		slices.SortStableFunc(t.slices, func(p, q slice) int {
 			return cmp.Or(cmp.Compare(p.start, q.start), cmp.Compare(q.end, p.end)) // the enclosing one first
 		})
 		for _, lane := range lanes(t.slices) {
-			out = append(out, track{name: t.name, order: t.order, slices: lane})
+			out = append(out, row{name: t.name, order: t.order, slices: lane})
 		}
 	}
 	return out

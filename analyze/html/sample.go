@@ -3,6 +3,8 @@ package html
 import (
 	"cmp"
 	"slices"
+
+	"mixdown/analyze/track"
 )
 
 // pack deals the rank's slices into lanes, merges short neighbours until they
@@ -70,7 +72,7 @@ func deal(list []slice, rows int) (out [][]slice, left int) {
 				break
 			}
 		}
-		if row >= rows && (s.kind != KindCommunication || row >= most) {
+		if row >= rows && (s.kind != track.Communication || row >= most) {
 			left++
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"mixdown/analyze/track"
 )
 
 // TestMergedSlicesCover: whatever is merged, every event lies within a slice of
@@ -52,9 +54,9 @@ func TestDealtSlicesDoNotOverlap(t *testing.T) {
 		var list []slice
 		for range 100 {
 			at := rng.Int64N(1000)
-			s := slice{start: at, end: at + rng.Int64N(60), kind: KindCPU, comm: -1, count: 1}
+			s := slice{start: at, end: at + rng.Int64N(60), kind: track.CPU, comm: -1, count: 1}
 			if rng.IntN(10) == 0 {
-				s.kind = KindCommunication
+				s.kind = track.Communication
 			}
 			list = append(list, s)
 		}

@@ -2,13 +2,12 @@ package html
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"mixdown/analyze/collective"
 	"mixdown/analyze/overlap"
 	"mixdown/analyze/report"
+	"mixdown/analyze/track"
 	"mixdown/ingest/trace"
 )
 
@@ -42,16 +41,7 @@ type TimelineName struct {
 }
 
 // Kind is what a slice is; the script has a colour for each.
-type Kind int
-
-// The kinds of slices.
-const (
-	KindStep Kind = iota
-	KindCompute
-	KindMemory
-	KindCPU
-	KindCommunication
-)
+type Kind = track.Kind
 
 // TimelineRank is one rank's lanes.
 type TimelineRank struct {
@@ -117,7 +107,7 @@ func newTimeline(in Source, opts TimelineOptions) *Timeline {
 		return nil
 	}
 	t.End = end - start
-	flows := matchNumbers(in.Match)
+	flows := track.NewFlows(in.Match)
 	impossible := map[int]bool{}
 	for _, i := range in.Clocks.Impossible {
 		impossible[i] = true
@@ -150,7 +140,7 @@ func bounds(run *trace.Run) (start, end int64, ok bool) {
 	for _, rank := range run.Ranks {
 		ev := &rank.Events
 		for i := range ev.Len() {
-			if _, drawn := kindOf(rank, ev.Category[i]); drawn {
+			if _, drawn := track.KindOf(rank, ev.Category[i]); drawn {
 				add(ev.TS[i], ev.End(i))
 			}
 		}
@@ -162,36 +152,6 @@ func bounds(run *trace.Run) (start, end int64, ok bool) {
 		}
 	}
 	return start, end, ok && end-start > 0
-}
-
-// kindOf says what an event is drawn as. What the host of a rank with a device
-// did is left to time line viewers: see package export.
-func kindOf(rank *trace.Rank, c trace.Category) (Kind, bool) {
-	switch {
-	case c == trace.Kernel, c == trace.CollectiveActivity:
-		return KindCompute, true
-	case c == trace.Memcpy, c == trace.Memset:
-		return KindMemory, true
-	case c == trace.CPUOp && rank.CPUOnly:
-		return KindCPU, true
-	}
-	return 0, false
-}
-
-// matchNumbers numbers what belongs together on several ranks.
-func matchNumbers(m *collective.Matching) map[collective.Member]int {
-	numbers := map[collective.Member]int{}
-	for i := range m.Collectives {
-		if list := m.Collectives[i].Members; len(list) > 1 {
-			for _, at := range list {
-				numbers[at] = i
-			}
-		}
-	}
-	for i, p := range m.Pairs {
-		numbers[p.Send], numbers[p.Recv] = len(m.Collectives)+i, len(m.Collectives)+i
-	}
-	return numbers
 }
 
 // nameTable numbers names.
@@ -233,18 +193,18 @@ type laneMaker struct {
 	in         Source
 	r          int
 	names      *nameTable
-	flows      map[collective.Member]int
+	flows      *track.Flows
 	impossible map[int]bool
 
 	index  map[string]int
-	tracks []track
+	tracks []row
 	comm   []commOf
 	events int
 	left   int
 }
 
-// track is a stream or thread.
-type track struct {
+// row is a stream or thread.
+type row struct {
 	name   string
 	order  int64
 	slices []slice
@@ -255,7 +215,7 @@ func (m *laneMaker) add(track_ string, order int64, s slice) {
 	if !ok {
 		i = len(m.tracks)
 		m.index[track_] = i
-		m.tracks = append(m.tracks, track{name: track_, order: order})
+		m.tracks = append(m.tracks, row{name: track_, order: order})
 	}
 	s.count = 1
 	m.events++
@@ -266,7 +226,7 @@ func (m *laneMaker) add(track_ string, order int64, s slice) {
 func (m *laneMaker) collect() {
 	rank := m.in.Run.Ranks[m.r]
 	for _, s := range rank.Steps {
-		m.add("steps", -1, slice{start: s.Start, end: s.End, name: m.names.of(s.Name, KindStep), kind: KindStep, comm: -1})
+		m.add("steps", -1, slice{start: s.Start, end: s.End, name: m.names.of(s.Name, track.Step), kind: track.Step, comm: -1})
 	}
 	ev := &rank.Events
 	carries := map[int]int{} // event -> operation
@@ -278,34 +238,21 @@ func (m *laneMaker) collect() {
 		}
 		m.comm = append(m.comm, m.describe(i, compute))
 		if len(op.Events) == 0 {
-			m.add(cut(report.Printable("stream "+op.Stream), 40), 0, slice{start: op.Start, end: op.End, name: m.names.of(string(op.Op), KindCommunication), kind: KindCommunication, comm: i})
+			m.add(cut(report.Printable("stream "+op.Stream), 40), 0, slice{start: op.Start, end: op.End, name: m.names.of(string(op.Op), track.Communication), kind: track.Communication, comm: i})
 		}
 	}
 	for i := range ev.Len() {
 		s := slice{start: ev.TS[i], end: ev.End(i), comm: -1}
 		if k, ok := carries[i]; ok {
-			s.kind, s.comm = KindCommunication, k
-		} else if s.kind, ok = kindOf(rank, ev.Category[i]); !ok {
+			s.kind, s.comm = track.Communication, k
+		} else if s.kind, ok = track.KindOf(rank, ev.Category[i]); !ok {
 			continue
 		}
 		s.name = m.names.of(rank.Name(i), s.kind)
-		name, order := trackOf(rank, i)
-		m.add(name, order, s)
+		name, order := track.Of(rank, i)
+		m.add(cut(report.Printable(name), 40), order, s)
 	}
-	slices.SortStableFunc(m.tracks, func(a, b track) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.name, b.name)) })
-}
-
-// trackOf names the track of an event: streams by number, then threads.
-func trackOf(rank *trace.Rank, i int) (name string, order int64) {
-	ev := &rank.Events
-	if s := ev.Stream[i]; s != trace.NoStream {
-		name = "stream " + strconv.FormatInt(s, 10)
-		if d := ev.Device[i]; d >= 0 {
-			name = fmt.Sprintf("gpu %d %s", d, name)
-		}
-		return name, s
-	}
-	return "thread " + cut(report.Printable(rank.Threads[ev.Thread[i]].TID), 30), 1 << 40
+	slices.SortStableFunc(m.tracks, func(a, b row) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.name, b.name)) })
 }
 
 // describe says of a communication what its tooltip shows; the rules for waiting
@@ -322,10 +269,10 @@ func (m *laneMaker) describe(i int, compute overlap.Set) commOf {
 	group := &m.in.Match.Groups[m.in.Match.GroupOf[m.r][op.Group]]
 	d := commOf{
 		match: -1, bytes: -1, wait: -1, transfer: -1, exposed: -1,
-		group: m.names.of(group.Label(), KindCommunication), op: m.names.of(string(kind), KindCommunication),
+		group: m.names.of(group.Label(), track.Communication), op: m.names.of(string(kind), track.Communication),
 	}
-	if n, ok := m.flows[at]; ok {
-		d.match = n
+	if numbers := m.flows.Of(at); len(numbers) > 0 {
+		d.match = numbers[len(numbers)-1]
 	}
 	if op.SizeKnown && op.DType.Size() > 0 {
 		d.bytes = max(op.InBytes(), op.OutBytes())
