@@ -17,6 +17,16 @@ import (
 	"mixdown/ingest/trace"
 )
 
+// early is by how much, in ns, a program may be seen to go on before the operation
+// that it waited for is seen to end: the thread that ran the operation wakes the
+// program first and notes the end then. It had stood still for at least minEarly.
+const (
+	early    = 500_000
+	minEarly = 1_000_000
+	// minLonger is how many times as long as the hole at the end it must have been.
+	minLonger = 10
+)
+
 // MinAsync is the shortest hole, in ns, that counts as a wait for an operation
 // that was issued earlier than directly before it.
 const MinAsync = 50_000
@@ -65,7 +75,7 @@ func Find(rank *trace.Rank) []Wait {
 			if h.direct {
 				direct[holeOf{op.Thread, h.index}] = true
 			}
-			waits = append(waits, Wait{Start: h.start, End: op.End, Operation: i})
+			waits = append(waits, Wait{Start: h.start, End: h.end, Operation: i})
 		}
 	}
 	slices.SortStableFunc(waits, func(a, b Wait) int { return cmp.Compare(a.End, b.End) })
@@ -76,6 +86,7 @@ func Find(rank *trace.Rank) []Wait {
 type hole struct {
 	index  int   // of the boundary before it
 	start  int64 // ns, no earlier than the operation that it waits for was issued
+	end    int64 // ns
 	direct bool  // it follows the call that issued the operation
 }
 
@@ -83,17 +94,36 @@ type hole struct {
 func holeBefore(line []boundary, ev *trace.Events, op *comm.Operation) (hole, bool) {
 	at, _ := slices.BinarySearchFunc(line, op.End, func(b boundary, t int64) int { return cmp.Compare(b.ts, t) })
 	k := at - 1 // the last boundary before the end
-	if k < 0 || line[k].leafStart {
+	if k < 0 {
 		return hole{}, false
 	}
-	h := hole{index: k, start: max(line[k].ts, op.Issued)}
-	// An annotation on the program's own thread ends when its wait returned.
+	h := hole{index: k, start: max(line[k].ts, op.Issued), end: op.End}
 	own := int(ev.Thread[op.Event]) == op.Thread
+	// An annotation on the program's own thread ends when its wait returned.
 	h.direct = own || line[k].wait || line[k].ts <= op.Returned
-	if h.start >= op.End || !h.direct && op.End-h.start < MinAsync {
-		return hole{}, false
+	found := !line[k].leafStart && h.start < op.End && (h.direct || op.End-h.start >= MinAsync)
+	if found && h.direct || own {
+		return h, found
 	}
-	return h, true
+	if n := closedEarly(line, k, op); n >= 0 {
+		e := hole{index: n, start: max(line[n].ts, op.Issued), end: line[n+1].ts, direct: line[n].ts <= op.Returned}
+		// The short one after it is the program between two operators, or its next wait.
+		if !found || e.end-e.start > minLonger*(op.End-h.start) {
+			return e, true
+		}
+	}
+	return h, found
+}
+
+// closedEarly looks for a long hole that closes shortly before op ends, and gives the
+// boundary before it, -1 where there is none. k is the last boundary before the end.
+func closedEarly(line []boundary, k int, op *comm.Operation) int {
+	for ; k > 0 && op.End-line[k].ts <= early; k-- {
+		if since := max(line[k-1].ts, op.Issued); !line[k-1].leafStart && line[k].ts-since >= minEarly {
+			return k - 1
+		}
+	}
+	return -1
 }
 
 // boundaries lists the starts and ends of CPU operators and annotations on each

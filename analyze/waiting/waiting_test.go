@@ -2,7 +2,9 @@ package waiting_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"mixdown/analyze/waiting"
@@ -88,4 +90,37 @@ func stepOf(rank *trace.Rank, number int) trace.Step {
 		}
 	}
 	return trace.Step{}
+}
+
+// TestSeenLate: the thread that ran a collective wakes the program and notes its own
+// end a little later, when the program has gone on.
+func TestSeenLate(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		copy  int // us, when the program goes on
+		end   int // us, of the collective
+		waits bool
+	}{
+		{"at once", 5000, 4990, true},
+		{"before the end is noted", 5000, 5100, true},
+		{"long before", 5000, 6000, false},
+		{"after a moment that is no wait", 600, 700, false},
+	} {
+		event := func(cat, name string, tid, from, to int) string {
+			return fmt.Sprintf(`{"ph":"X","cat":%q,"name":%q,"pid":1,"tid":%d,"ts":%d,"dur":%d}`, cat, name, tid, from, to-from)
+		}
+		text := `{"schemaVersion":1,"distributedInfo":{"backend":"gloo","rank":0,"world_size":2},"traceEvents":[` +
+			event("cpu_op", "c10d::allreduce_", 1, 100, 110) + "," + event("user_annotation", "gloo:all_reduce", 2, 105, c.end) + "," +
+			event("cpu_op", "aten::mul", 1, 120, 130) + "," + event("cpu_op", "aten::copy_", 1, c.copy, c.copy+2000) + `]}`
+		file := filepath.Join(t.TempDir(), "rank0.json")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		waits := waiting.Find(kinetotest.Load(t, file).Ranks[0])
+		if found := len(waits) == 1; found != c.waits {
+			t.Errorf("%s: %v", c.name, waits)
+		} else if found && (waits[0].Start != 130_000 || waits[0].End != int64(min(c.copy, c.end))*1000) {
+			t.Errorf("%s: from %d to %d", c.name, waits[0].Start, waits[0].End)
+		}
+	}
 }
