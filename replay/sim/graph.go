@@ -176,6 +176,10 @@ func (g *Graph) order() []edge {
 				follow(before, at)
 				if o := g.tasks[before].Origin; o != nil {
 					free = max(free, o.Ts+o.Dur)
+				} else if g.tasks[before].GetCommunication() != nil {
+					// Made of others (fused, cut): in the trace the stream was busy with those, so
+					// what was queueing for them is not the member's own.
+					free = max(free, t.GetOrigin().GetTs())
 				}
 				break
 			}

@@ -7,7 +7,7 @@ var bandwidth = Kind{
 	Summary: "links carry so many times the bytes a second",
 	Formula: "T = a + (T0 - a)/FACTOR, a the part of T0 that does not depend on the size: by --table what is left of the time of the smallest size at none, else 0",
 	Source:  "COMET (arXiv 2211.16648): what-ifs over cluster bandwidth",
-	Cost:    "hardware; none in memory or accuracy", NotModeled: "contention on links that several groups share, beyond what the trace holds",
+	Cost:    "hardware; none in memory or accuracy", NotModeled: "contention on links that several groups share, beyond what the trace holds; collectives of one group that ran at once are taken to share them by their bytes",
 	Step: true, Order: true,
 	parse: func(value string) (change, error) {
 		rule, last := cutLast(value)
@@ -64,7 +64,7 @@ var latency = Kind{
 	Summary: "every operation, or message, takes so much longer or shorter",
 	Formula: "T = max(0, T0 + TIME), once for each operation",
 	Source:  "COMET (arXiv 2211.16648): what-ifs over cluster latency",
-	Cost:    "hardware; none in memory or accuracy", NotModeled: "that an algorithm of several rounds pays a link's latency in each: give the sum",
+	Cost:    "hardware; none in memory or accuracy", NotModeled: "that an algorithm of several rounds, or a message that is asked for before it is sent, pays a link's latency in each: give the sum; of an order, collectives that end the step keep their time",
 	Step: true, Order: true,
 	parse: func(value string) (change, error) {
 		rule, last := cutLast(value)

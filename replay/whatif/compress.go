@@ -15,7 +15,7 @@ var compressed = Kind{
 	Summary: "payloads are made smaller before they are sent, and restored after",
 	Formula: "T = a + (T0 - a)/RATIO + in_bytes/SPEED (encoding) + out_bytes/SPEED (decoding, the second one if given), a as for bandwidth",
 	Source:  "dynamic communication thresholding (KDD 2021, arXiv 2010.08899), compressed activations (MLSys 2024, arXiv 2301.02654)",
-	Cost:    "accuracy: lossy unless the codec is not, to be judged by training; memory: the compressed copy, and a copy of the payload if errors are fed back", NotModeled: "what the codec takes from computation beside it, more than communication does; reductions that decompress in every round; ratios that differ from tensor to tensor",
+	Cost:    "accuracy: lossy unless the codec is not, to be judged by training; memory: the compressed copy, and a copy of the payload if errors are fed back", NotModeled: "what the codec takes from computation beside it, more than communication does, and from the thread that computes, which encodes in PyTorch; reductions that decompress in every round; ratios that differ from tensor to tensor",
 	Step: true, Order: true,
 	parse: func(value string) (change, error) {
 		c := compressBy{}

@@ -8,9 +8,10 @@ import (
 	"mixdown/replay/plan/planpb"
 )
 
-// byIssue lists the tasks of a program with a device in the order in which its hosts
+// byIssue lists the tasks of a program in the order in which its hosts
 // issued them, and numbers them so: in a workload they stand by when they began, and
-// of two that were queued the one that was issued later may have begun first. What
+// of two that were queued the one that was issued later may have begun first. A
+// collective of a host begins after the span that the host went on with. What
 // the host did not launch goes with the task before it on its stream.
 func byIssue(p *planpb.Program) {
 	onHost := func(i int32) bool { return plan.IsHost(p.Streams[p.Tasks[i].Stream].Name) }

@@ -13,7 +13,7 @@ var link = Kind{
 	Summary: "the link between two ranks, both ways, carries so many times the bytes a second: one slow or quick link among others",
 	Formula: "messages between them as for bandwidth; a collective of both goes at the pace of its slowest link: as for bandwidth below 1, no change above",
 	Source:  "SWARM parallelism (arXiv 2301.11913): unequal links",
-	Cost:    "hardware; none in memory or accuracy", NotModeled: "algorithms that keep off a slow link; other ranks' traffic over it",
+	Cost:    "hardware; none in memory or accuracy", NotModeled: "algorithms that keep off a slow link, or send less over it; other ranks' traffic over it",
 	Step: true, Order: true, AllRanks: true,
 	parse: func(value string) (change, error) {
 		ends, factor, _ := strings.Cut(value, ":")

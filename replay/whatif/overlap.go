@@ -39,9 +39,7 @@ func (overlapNone) step(s *Step) error {
 	held := 0
 	for _, program := range s.Workload.Programs {
 		device := hasDevice(program)
-		if device {
-			byIssue(program)
-		}
+		byIssue(program)
 		by := threadsOf(program)
 		open := map[int32][]int32{} // stream -> collectives that its next task waits for
 		for _, t := range program.Tasks {

@@ -56,6 +56,9 @@ func (q Question) Step(of Step) (*Answer, error) {
 	s := of
 	s.changed, s.notes, s.fused, s.after, s.unfixed, s.serial, s.bounded = nil, nil, nil, nil, false, false, bounded{}
 	s.Workload = proto.CloneOf(of.Workload)
+	if n := sequence(s.Workload); n > 0 {
+		s.note("%d collectives ran beside others of their group: they are taken to share the links by their bytes, and to follow each other", n)
+	}
 	ordered := slices.Clone(q.parts)
 	slices.SortStableFunc(ordered, byStructure)
 	for _, p := range ordered {

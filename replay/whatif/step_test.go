@@ -189,6 +189,75 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
+// atHost: work of 100, an all_reduce of 60 issued after it, 100 and 10 of work, the
+// latter needing it. The program lists the all_reduce where it began to run, after the
+// work that the host went on with.
+func atHost() Step {
+	w := &planpb.Workload{WorldSize: 2, Groups: []*planpb.Group{{Name: "0", Ranks: []int32{0, 1}}}}
+	for r := range int32(2) {
+		w.Programs = append(w.Programs, programOf(r, work(0, 100), work(0, 100), reduction(0, 1000, 0), work(0, 10, 2)))
+	}
+	return Step{Workload: w, Costs: costing(map[int64]int64{1000: 60})}
+}
+
+func TestOverlapAtHost(t *testing.T) {
+	for text, want := range map[string]int64{"latency=+0s": 210, "overlap=none": 270} {
+		if got, err := ask(t, atHost(), text); err != nil || got != want {
+			t.Errorf("%s takes %d (%v), want %d", text, got, err, want)
+		}
+	}
+}
+
+const ms = 1_000_000
+
+// atOnceInTrace: each rank works until 100 ms, issues an all_reduce, works until 140, and
+// issues another one of the same size. Alone each takes 60 ms; they shared a link,
+// so the first ran from 100 to 180 and the second from 140 to 220. Queued is how much
+// later the second one began to run than it was issued.
+func atOnceInTrace(queued int64) Step {
+	w := &planpb.Workload{WorldSize: 2, Groups: []*planpb.Group{{Name: "0", Ranks: []int32{0, 1}}}}
+	for r := range int32(2) {
+		first, second := reduction(0, 1000, 0), reduction(1, 1000, 2)
+		first.Origin = &planpb.Origin{Rank: r, Issued: 1100 * ms, Ts: 1100 * ms, Dur: 80 * ms}
+		second.Origin = &planpb.Origin{Rank: r, Issued: 1140*ms - queued, Ts: 1140 * ms, Dur: 80 * ms}
+		w.Programs = append(w.Programs, programOf(r, work(0, 100*ms), first, work(0, 40*ms-queued), second))
+	}
+	return Step{Workload: w, Costs: sim.TracedCosts}
+}
+
+// TestSequence: what shared a link in the trace goes on sharing it.
+func TestSequence(t *testing.T) {
+	for text, want := range map[string]int64{
+		"latency=+0s":    220,
+		"free=*":         140,
+		"bandwidth=x2":   170, // 30 each, the second from 140
+		"bandwidth=0.5x": 340, // 120 each, one after the other
+		"overlap=none":   260, // 100 + 60 + 40 + 60
+	} {
+		if got, err := ask(t, atOnceInTrace(0), text); err != nil || got != ms*want {
+			t.Errorf("%s takes %d ns (%v), want %d ms", text, got, err, want)
+		}
+	}
+	// A third of the bytes: of 40 ms that both ran it had 10, and the last 40 alone.
+	uneven := atOnceInTrace(0)
+	for _, program := range uneven.Workload.Programs {
+		program.Tasks[1].GetCommunication().InCount, program.Tasks[1].GetCommunication().OutCount = 3000, 3000
+	}
+	// 40 + 30 ms, and 10 + 40: all twice as long, 100 + 140 + 100.
+	if got, err := ask(t, uneven, "bandwidth=0.5x"); err != nil || got != 340*ms {
+		t.Errorf("%d ns (%v)", got, err)
+	}
+	// 35 ms from 100, then 25 from 140.
+	if got, err := ask(t, uneven, "bandwidth=x2"); err != nil || got != 165*ms {
+		t.Errorf("%d ns (%v)", got, err)
+	}
+	// Issued at 120, the second one had to wait for a thread until 140: there is one once
+	// the first is over.
+	if got, err := ask(t, atOnceInTrace(20*ms), "free=*"); err != nil || got != 120*ms {
+		t.Errorf("%d ns (%v)", got, err)
+	}
+}
+
 // reductions: two all_reduces of 4000 and 8000 bytes that take 100 and 150: 50, and
 // 12.5 for each 1000 bytes. Before each is work of 200; nothing waits for them.
 func reductions() Step {
