@@ -18,9 +18,9 @@ import time
 import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
-import torch.multiprocessing as mp
 from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, schedule
 
+import network
 import sanitize
 
 WORLD = 4
@@ -39,6 +39,7 @@ class Settings:
     execution_trace: bool = False
     keep: tuple = ()  # the ranks whose trace and truth are kept; empty for all
     start_method: str = "spawn"
+    network: object = None  # network.Network: links of their own between the ranks; None for the loopback interface
 
 
 # Two steps of a program: with shapes, also with the stacks of one rank, and with neither.
@@ -317,7 +318,7 @@ def train(rank, recorder, step, scratch, settings):
 def _rank_main(rank, program, scratch, settings):
     torch.set_num_threads(1)
     torch.manual_seed(1000 + rank)
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    os.environ["GLOO_SOCKET_IFNAME"] = network.enter(settings.network, rank, scratch)
     dist.init_process_group("gloo", init_method=f"file://{scratch}/store", rank=rank, world_size=settings.world)
     recorder = Recorder(os.path.join(scratch, "extra"))
     recorder.install()
@@ -341,8 +342,8 @@ def generate(program, folder, about, settings=Settings(), versions=None):
     with tempfile.TemporaryDirectory() as scratch:
         extra = os.path.join(scratch, "extra")
         os.mkdir(extra)
-        mp.start_processes(_rank_main, args=(program, scratch, settings), nprocs=settings.world,
-                           start_method=settings.start_method)
+        network.start_processes(settings.network, _rank_main, (program, scratch, settings), settings.world,
+                                settings.start_method, scratch)
         os.makedirs(folder, exist_ok=True)
         ranks = []
         for rank in kept:

@@ -30,28 +30,28 @@ def _wait(microseconds):
     time.sleep(microseconds / 1e6)
 
 
-def _work_function(layer):
+def _work_function(layer, ahead_us, back_us):
     """Passes its input on, and waits in both directions."""
 
     def forward(ctx, x):
-        _wait(forward_us(layer))
+        _wait(ahead_us)
         return x.clone()  # a view would do, but PyTorch detaches the output of a stage in place
 
     def backward(ctx, grad):
-        _wait(half_backward_us(layer))
+        _wait(back_us)
         return grad
 
     return _autograd_function(f"Layer{layer}Work", forward, backward)
 
 
-def _weight_function(layer):
+def _weight_function(layer, back_us):
     """Passes the weight on, and waits on the way back."""
 
     def forward(ctx, weight):
         return weight.view_as(weight)
 
     def backward(ctx, grad):
-        _wait(half_backward_us(layer))
+        _wait(back_us)
         return grad
 
     return _autograd_function(f"Layer{layer}Weight", forward, backward)
@@ -62,18 +62,25 @@ def _autograd_function(name, forward, backward):
     return type(name, (torch.autograd.Function,), methods)
 
 
-class WaitingLayer(nn.Module):
-    """A small linear layer whose passes take a set time."""
+class TimedLayer(nn.Module):
+    """A linear layer whose passes take a set time: forward, and either part of the backward pass."""
 
-    def __init__(self, layer, width):
+    def __init__(self, layer, shape, ahead_us, back_us):
         super().__init__()
-        self.linear = nn.Linear(width, width, bias=False)
-        self.work = _work_function(layer)
-        self.weight = _weight_function(layer)
+        self.linear = nn.Linear(*shape, bias=False)
+        self.work = _work_function(layer, ahead_us, back_us)
+        self.weight = _weight_function(layer, back_us)
 
     def forward(self, x):
         weight = self.weight.apply(self.linear.weight)
         return self.work.apply(functional.linear(x, weight))
+
+
+class WaitingLayer(TimedLayer):
+    """A small linear layer that takes as long as its number says."""
+
+    def __init__(self, layer, width):
+        super().__init__(layer, (width, width), forward_us(layer), half_backward_us(layer))
 
 
 class ComputingLayer(nn.Module):

@@ -117,9 +117,12 @@ class Trainer:
         self.last = config.stages - 1 in config.stages_of(place)
 
     def _stage(self, number, group):
+        return pipelining.PipelineStage(self.module(number), number, self.config.stages, torch.device("cpu"), group=group)
+
+    def module(self, number):
+        """The layers of a stage."""
         config = self.config
-        module = pipeline_layers.layers(config.layer, config.layers_of(number), config.width)
-        return pipelining.PipelineStage(module, number, config.stages, torch.device("cpu"), group=group)
+        return pipeline_layers.layers(config.layer, config.layers_of(number), config.width)
 
     def step(self, index):
         self.passes(index)
