@@ -23,7 +23,7 @@ const testdata = "../../testdata/"
 type realJob struct {
 	Name  string
 	About string
-	Step  int64      `json:"min_ns"`
+	Step  int64      `json:"median_ns"`
 	IQR   int64      `json:"iqr_ns"`
 	Order [][]string // of a job that ran an order of its own
 	// Pieces of other work that ran on each rank in a step.
