@@ -25,16 +25,16 @@ stop() {
 
 # wait_for SECONDS COMMAND...
 wait_for() {
-	tries=$(($1 * 10))
+	deadline=$(($(date +%s) + $1))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || return 1
+		[ "$(date +%s)" -lt $deadline ] || return 1
 		sleep 0.1
 	done
 }
 
-idle() { [ "$(sinfo --noheader --format %T 2>/dev/null)" = idle ]; }
+# sinfo tries for long to reach a controller that is not there.
+idle() { [ "$(timeout 5 sinfo --noheader --format %T 2>/dev/null)" = idle ]; }
 
 start() {
 	mkdir -p "$dir/state" "$dir/spool"
@@ -48,7 +48,30 @@ start() {
 	munged --force --key-file="$socket/key" --socket="$socket/socket" --pid-file="$dir/munged.pid" \
 		--log-file="$socket/log" --seed-file="$socket/seed" >"$dir/munged.out" 2>&1
 	host=$(hostname -s)
-	port=$((20000 + $$ % 20000))
+	# Below the ports that Linux gives to connections. One in use is found out when the
+	# controller ends at once.
+	try=0
+	until controller $((20000 + ($$ + 97 * try) % 6000 * 2)); do
+		try=$((try + 1))
+		[ $try -lt 5 ] || failed
+	done
+	slurmd -f "$SLURM_CONF"
+	wait_for 30 idle || failed
+}
+
+failed() {
+	timeout 5 sinfo -R >&2 || true
+	tail -n 20 "$dir/slurmctld.log" "$dir/slurmd.log" >&2 || true
+	stop
+	echo "slurm did not start" >&2
+	exit 1
+}
+
+answers() { timeout 5 scontrol ping 2>/dev/null | grep -q "is UP" || grep -q "fatal: " "$dir/slurmctld.log"; }
+
+# controller PORT: starts slurmctld there; fails where it can't have the port.
+controller() {
+	port=$1
 	cat >"$dir/slurm.conf" <<EOF
 ClusterName=mixdown
 SlurmctldHost=$host(127.0.0.1)
@@ -77,15 +100,9 @@ NodeName=$host NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 EOF
 	export SLURM_CONF="$dir/slurm.conf"
+	rm -f "$dir/slurmctld.log"
 	slurmctld -f "$SLURM_CONF"
-	slurmd -f "$SLURM_CONF"
-	wait_for 30 idle || {
-		sinfo -R >&2 || true
-		tail -n 20 "$dir/slurmctld.log" "$dir/slurmd.log" >&2
-		stop
-		echo "slurm did not start" >&2
-		exit 1
-	}
+	wait_for 20 answers && ! grep -q "fatal: " "$dir/slurmctld.log"
 }
 
 case $1 in
