@@ -62,10 +62,14 @@ func (o *Options) addOrders(ctx context.Context, p *Plans, specs []schedule.Spec
 			}
 			v.Schedule = name
 			p.Memory[title] = held
-			step, known, err := o.step(p, v)
+			var step int64
+			known := false
+			if len(mixes) > 0 { // else nothing is compared with it
+				if step, known, err = o.step(p, v); err != nil {
+					return err
+				}
+			}
 			switch {
-			case err != nil:
-				return err
 			case m.IsTraced():
 				v.Mix = "*=" + p.Stand
 				p.Predicted[title], alone = predicted, step
