@@ -13,6 +13,7 @@ import (
 
 	"mixdown/cmd/mixdown/cli"
 	"mixdown/cmd/mixdown/root"
+	"mixdown/ingest/readme"
 	"mixdown/replay/schedule"
 	"mixdown/replay/whatif"
 )
@@ -119,7 +120,9 @@ func TestWhatIfs(t *testing.T) {
 	}
 	table := "| what-if | the job that was run with the change | before ms | after ms | +- | measured speedup | predicted | off |\n|---|---|---|---|---|---|---|---|\n" + rows.String() +
 		fmt.Sprintf("\nMean error of the %d predictions: %.1f %%.\n", len(file.Cases), 100*mean)
-	inReadme(t, "what-ifs: go test ./cmd/mixdown -run WhatIfs -update", table)
+	if err := readme.Table(testdata+"README.md", "what-ifs: go test ./cmd/mixdown -run WhatIfs -update", table, *update); err != nil {
+		t.Error(err)
+	}
 }
 
 func kindsOf(t *testing.T, text string) []string {
@@ -194,30 +197,4 @@ func predict(t *testing.T, c *realCase) (speedup float64, fits []int) {
 		fits = append(fits, f.Fits)
 	}
 	return v.Predicted, fits
-}
-
-// inReadme checks that a table stands between its marks in testdata/README.md.
-func inReadme(t *testing.T, mark, table string) {
-	t.Helper()
-	const path = testdata + "README.md"
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin, end := "<!-- "+mark+" -->\n", "<!-- end -->"
-	head, rest, ok := strings.Cut(string(data), begin)
-	_, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no marks for the table", path)
-	}
-	want := head + begin + "\n" + table + "\n" + end + tail
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if want != string(data) {
-		t.Errorf("the table in %s is another one; -update rewrites it", path)
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"mixdown/analyze/collective"
 	"mixdown/analyze/pipeline"
 	"mixdown/ingest/kineto/kinetotest"
+	"mixdown/ingest/readme"
 	"mixdown/replay/schedule"
 	"mixdown/replay/sim"
 )
@@ -179,26 +180,8 @@ func TestPredictions(t *testing.T) {
 // inReadme checks that a table stands between its marks.
 func inReadme(t *testing.T, mark, table string) {
 	t.Helper()
-	begin, end := "<!-- "+mark+" -->\n", "<!-- end -->"
-	path := testdata + "README.md"
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, ok := strings.Cut(string(data), begin)
-	_, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no marks for the table", path)
-	}
-	want := head + begin + "\n" + table + "\n" + end + tail
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if want != string(data) {
-		t.Errorf("the table in %s is another one; -update rewrites it", path)
+	if err := readme.Table(testdata+"README.md", mark, table, *update); err != nil {
+		t.Error(err)
 	}
 }
 
